@@ -1,0 +1,44 @@
+"""The built-in policy: which device stands for a legacy resource (design, section 4, "Without any policy")."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpu2dra.model import Object
+from gpu2dra.resources import LegacyResource, Meaning
+
+GPU_CLASS = "gpu.nvidia.com"
+MIG_CLASS = "mig.nvidia.com"
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A device outcome: one DeviceClass and the CEL selectors that narrow it. Equal outcomes can be shared (R5)."""
+
+    device_class: str
+    selectors: tuple[str, ...] = ()
+
+    @property
+    def entry(self) -> str:
+        """The first part of the names of claim entries: `gpu` for gpu.nvidia.com, `mig` for mig.nvidia.com."""
+        return self.device_class.partition(".")[0]
+
+    def request(self, name: str, count: int | str) -> Object:
+        """Return a device request in the shape of resource.k8s.io/v1."""
+        exactly: Object = {"deviceClassName": self.device_class, "count": count}
+        if self.selectors:
+            exactly["selectors"] = [{"cel": {"expression": expression}} for expression in self.selectors]
+        return {"name": name, "exactly": exactly}
+
+
+def device_for(resource: LegacyResource) -> Device:
+    """Return the device for one unit of a convertible resource."""
+    if resource.meaning is Meaning.MIG:
+        return Device(MIG_CLASS, (_attribute_equals("profile", resource.profile),))
+    return Device(GPU_CLASS)
+
+
+def _attribute_equals(attribute: str, value: str) -> str:
+    """Return CEL that is false, not an error, on a device without the attribute (an error fails the scheduling)."""
+    attributes = "device.attributes['gpu.nvidia.com']"
+    return f"'{attribute}' in {attributes} && {attributes}.{attribute} == '{value}'"

@@ -1,0 +1,137 @@
+"""Legacy names inside strings: which of them ask for a GPU, which only name the resource, which are look-alikes.
+
+A string may hold anything (a manifest, a shell script, PromQL, a description) and the core has no parser at hand, so
+each line is judged by what stands around the name. In doubt a name is reported: silence would be the worse mistake.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from gpu2dra.resources import QUOTA_PREFIXES, legacy_resource
+
+
+class Form(StrEnum):
+    """How the name stands there; in a string the form that comes first here decides."""
+
+    KEY = "key"  # a mapping key, `nvidia.com/gpu: 1`
+    NAME = "name"  # a scalar that is the name and nothing else
+    REQUEST = "request"  # in a string: the name with an amount
+    POINTER = "pointer"  # in a string: a JSON Pointer, `/limits/nvidia.com~1gpu`
+    METRIC = "metric"  # in a string: a metric label, `resource="nvidia_com_gpu"`
+    VALUE = "value"  # in a string: the name as a value or an argument
+    PROSE = "prose"  # in a string: the name in running text
+
+
+TEXT_FORMS = (Form.REQUEST, Form.POINTER, Form.METRIC, Form.VALUE, Form.PROSE)
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One legacy name inside a string; `line` counts line breaks before it."""
+
+    form: Form
+    name: str
+    line: int
+
+
+LOOKALIKE_WORD = r"tolerations?|taints?|labels?|(?:node_?|label_?)?selectors?|match_?expressions|affinity|node_?requirements"
+"""Ends of field names below which a resource name is the key of a taint or a node label, no request."""
+
+_NAME = re.compile(
+    r"(?<![A-Za-z0-9_-])(?P<prefix>(?:requests|limits)\.)?(?P<domain>nvidia(?P<escape>\\*)\.com|volcano\.sh)"
+    r"(?P<slash>/|~1)(?P<rest>[A-Za-z0-9][A-Za-z0-9._-]*)"
+    r"|(?<![A-Za-z0-9_])(?P<metric>nvidia_com_(?:gpu(?:_shared)?|mig_[a-z0-9_]+?(?:_shared)?))(?![A-Za-z0-9_])"
+)
+# A slash before the name makes it a part of a URL, but for JSON Pointers and the tags that the autoscaler reads.
+_SLASH_BEFORE = re.compile(r"(?:limits|requests|resources|hard|capacity|allocatable)/$")
+_AMOUNT_AFTER = re.compile(r"""\\*["']?\]?\s*[:=]\s*\\*["']?(?:\d|\$[({A-Za-z]|\{\{|<)""")
+_LABEL_AFTER = re.compile(r"""\\*["']?\s*[:=]\s*\\*["']?(?:true|false|present|exists?|yes|no)\b""", re.IGNORECASE)
+_TAINT_AFTER = re.compile(r"""\\*["']?(?:=[\w.-]*)?:(?:NoSchedule|NoExecute|PreferNoSchedule)|-(?=[\s"']|$)""")
+_CDI_AFTER = re.compile(r"=(?:all\b|GPU-|MIG-|\d+:\d)")
+_KEY_BEFORE = re.compile(r"""\b(?:key|topologyKey)\\*["']?\s*[:=]\s*\\*["']?$""", re.IGNORECASE)
+_QUERY_BEFORE = re.compile(r"""\bresource\s*(?:=~|!~|!?=)\s*\\*["'][^"']*$""")
+_VALUE_BEFORE = re.compile(r"""(?:[:=]\s*\\*["']?|[\[(,]\s*\\*["']|^\s*-\s+\\*["']?|--?[\w-]+\s+\\*["']?|^\s*\\*["']?)$""")
+_COMMENT_BEFORE = re.compile(r"^\s*(?:#|//)|\s#\s")
+_LOOKALIKE_LINE = re.compile(rf"(?:{LOOKALIKE_WORD}|--device)\b", re.IGNORECASE)
+_LOOKALIKE_PARENT = re.compile(rf"""(?:{LOOKALIKE_WORD})\\*["']?\s*:\s*(?:[&|>]\S*)?\s*$""", re.IGNORECASE)
+
+
+def base_name(name: str) -> str:
+    """Return `name` without the `requests.` or `limits.` that quotas put before a resource name."""
+    for prefix in QUOTA_PREFIXES:
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name
+
+
+def mentions(text: str) -> list[Mention]:
+    """Return every legacy name in `text` that is no look-alike and stands in no comment, in order."""
+    return list(_mentions(text))
+
+
+def _mentions(text: str) -> Iterator[Mention]:
+    for match in _NAME.finditer(text):
+        start = text.rfind("\n", 0, match.start()) + 1
+        end = text.find("\n", match.end())
+        before, after = text[start : match.start()], text[match.end() : end if end >= 0 else len(text)]
+        if match["metric"]:
+            if not _COMMENT_BEFORE.search(before):
+                yield Mention(Form.METRIC, match["metric"], text.count("\n", 0, start))
+            continue
+        rest = match["rest"].rstrip(".")
+        after = match["rest"][len(rest) :] + after
+        name = f"{match['domain'].replace(chr(92), '')}/{rest}"
+        if legacy_resource(name) is None or not _stands_alone(match, before) or _COMMENT_BEFORE.search(before):
+            continue
+        form = _form(match, before, after)
+        if form is None or (form is Form.REQUEST and not match["prefix"] and _below_lookalike(text, start)):
+            continue
+        yield Mention(form, name, text.count("\n", 0, start))
+
+
+def _stands_alone(match: re.Match[str], before: str) -> bool:
+    """Whether the name is not the end of a longer one (`management.nvidia.com/gpu`, `https://nvidia.com/gpu`)."""
+    if before.endswith("."):
+        return bool(match["prefix"] or match["escape"])
+    if before.endswith("/"):
+        return match["slash"] == "~1" or bool(_SLASH_BEFORE.search(before))
+    return True
+
+
+def _form(match: re.Match[str], before: str, after: str) -> Form | None:
+    """Judge one name by its line; None for a look-alike."""
+    amount = _AMOUNT_AFTER.match(after)
+    if match["prefix"] and amount:
+        return Form.REQUEST  # `--set resources.limits.nvidia\.com/gpu=1`, whatever else stands on the line
+    if match["slash"] == "~1":
+        return None if _LOOKALIKE_LINE.search(before) else Form.POINTER
+    if _KEY_BEFORE.search(before) or any(p.match(after) for p in (_LABEL_AFTER, _TAINT_AFTER, _CDI_AFTER)):
+        return None
+    if _LOOKALIKE_LINE.search(before + after):
+        return None
+    if amount:
+        return Form.REQUEST
+    if _QUERY_BEFORE.search(before):
+        return Form.METRIC
+    if match["escape"] or _VALUE_BEFORE.search(before):
+        return Form.VALUE
+    return Form.PROSE
+
+
+def _below_lookalike(text: str, start: int) -> bool:
+    """Whether the line that begins at `start` is indented below a `nodeSelector:` or its like."""
+    line = text[start : text.find("\n", start) if text.find("\n", start) >= 0 else len(text)]
+    indent = len(line) - len(line.lstrip(" -"))
+    while start > 0:
+        end = start - 1
+        start = text.rfind("\n", 0, end) + 1
+        line = text[start:end]
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if len(line) - len(line.lstrip(" -")) < indent:
+            return bool(_LOOKALIKE_PARENT.search(line.rstrip()))
+    return False

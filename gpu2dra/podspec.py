@@ -1,0 +1,251 @@
+"""The conversion of one pod template: its containers' limits become claims (R1 to R8, R10, R13)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, allocate
+from gpu2dra.codes import finding
+from gpu2dra.converted import Record, read_record, write_record
+from gpu2dra.demand import Demand, Phase, Reading, is_placeholder, read
+from gpu2dra.devices import Device, device_for
+from gpu2dra.model import Access, Context, Finding, Object, Operation, Options, Style
+from gpu2dra.pointers import append, pointer, remove
+from gpu2dra.skips import Pod, skip_reason
+from gpu2dra.templates import Workload, build
+
+
+@dataclass(slots=True)
+class PodPlan:
+    """What becomes of one pod template. With `blockers` the whole object stays as it is."""
+
+    operations: list[Operation] = field(default_factory=list)
+    templates: list[Object] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    blockers: list[Finding] = field(default_factory=list)
+    access: list[Access] = field(default_factory=list)
+    seen: set[str] = field(default_factory=set)
+
+
+def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -> PodPlan:
+    """Return the conversion of `pod`, whose templates are named after `workload`."""
+    reading = read(pod.spec, pod.spec_path)
+    plan = PodPlan(seen=reading.seen)
+    if not reading.asks:
+        plan.findings = reading.notes
+        return plan
+    if reason := skip_reason(pod):
+        plan.blockers = [reason]
+        return plan
+    record = read_record(pod.metadata) if options.style is Style.ADMISSION else Record()
+    served = [demand for demand in reading.demands if _is_served(demand, record)]
+    wanting = [demand for demand in reading.demands if demand.legacy and demand not in served]
+    plan.blockers = [*reading.blockers, *_changed_amounts(wanting, record), *_own_claims(pod, wanting, context, plan)]
+    if plan.blockers:
+        return plan
+    try:
+        allocation = allocate([_consumer(demand) for demand in wanting], _taken(pod.spec))
+    except CannotAllocate as problem:
+        path = next(demand.path for demand in wanting if demand.name == problem.container)
+        plan.blockers = [finding(problem.code, pointer(path, "resources", "limits"), str(problem))]
+        return plan
+    names = _add_claims(pod, workload, allocation, options, plan)
+    if options.style is Style.ADMISSION and wanting:
+        record.templates |= {template["metadata"]["name"]: template["spec"] for template in plan.templates}
+        for demand in wanting:
+            record.containers.setdefault(demand.name, {}).update(
+                {legacy.resource.name: legacy.amount for legacy in demand.legacy}
+            )
+        plan.operations += write_record(pod.metadata or None, pod.base, record)
+    for demand in reading.demands:
+        if demand.legacy:
+            plan.operations += _edit_container(demand, allocation.uses.get(demand.name, []))
+    for demand in wanting:
+        _describe(demand, allocation, names, plan)
+    plan.operations += _tolerations(pod, reading) if options.tolerations and options.style is Style.FILE else []
+    plan.findings += [*reading.notes, *_notes(pod, allocation, reading, context)]
+    return plan
+
+
+def _consumer(demand: Demand) -> Consumer:
+    wants: dict[Device, Amount] = {}
+    for legacy in demand.legacy:
+        device = device_for(legacy.resource)
+        before = wants.get(device)
+        wants[device] = legacy.amount if before is None else _sum(before, legacy.amount)
+    return Consumer(demand.name, demand.phase, wants)
+
+
+def _sum(one: Amount, other: Amount) -> Amount:
+    return one + other if isinstance(one, int) and isinstance(other, int) else f"{one} + {other}"
+
+
+def _is_served(demand: Demand, record: Record) -> bool:
+    """Whether our claim already gives this container exactly what its returned limits say (R13)."""
+    return bool(demand.legacy) and all(
+        record.serves(demand.name, legacy.resource.name) == legacy.amount for legacy in demand.legacy
+    )
+
+
+def _changed_amounts(wanting: Sequence[Demand], record: Record) -> list[Finding]:
+    return [
+        finding(
+            "DRA314", pointer(demand.path, "resources", "limits", legacy.resource.name),
+            f'Container "{demand.name}" is served by a claim for {served} × {legacy.resource.name} and now asks for '
+            f"{legacy.amount}; recreate the pod to change the amount.",
+        )
+        for demand in wanting
+        for legacy in demand.legacy
+        if (served := record.serves(demand.name, legacy.resource.name)) is not None
+    ]  # fmt: skip
+
+
+def _entries(spec: Object) -> list[Object]:
+    entries = spec.get("resourceClaims")
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
+def _taken(spec: Object) -> set[str]:
+    return {name for entry in _entries(spec) if isinstance(name := entry.get("name"), str)}
+
+
+def _own_claims(pod: Pod, wanting: Sequence[Demand], context: Context, plan: PodPlan) -> list[Finding]:
+    """Return blockers for containers that hold a claim of the class they would get, too (R6); warn where unknown."""
+    sources = {entry.get("name"): entry for entry in _entries(pod.spec)}
+    blockers: list[Finding] = []
+    for demand in wanting:
+        claims = demand.container.get("resources", {}).get("claims")
+        wanted = {device_for(legacy.resource).device_class for legacy in demand.legacy}
+        for index, claim in enumerate(claims if isinstance(claims, list) else ()):
+            entry = sources.get(claim.get("name")) if isinstance(claim, dict) else None
+            if entry is None:
+                continue
+            path = pointer(demand.path, "resources", "claims", index)
+            classes = _classes(entry, context)
+            text = f'Container "{demand.name}" also uses claim "{entry.get("name")}"'
+            if classes is None:
+                plan.findings.append(
+                    finding("DRA108", path, f"{text}, whose DeviceClass is not known here; make sure it is another device.")
+                )
+            elif same := classes & wanted:
+                blockers.append(
+                    finding("DRA307", path, f"{text} for {', '.join(sorted(same))} and has a limit; remove one of them.")
+                )
+    return blockers
+
+
+def _classes(entry: Mapping[str, Any], context: Context) -> frozenset[str] | None:
+    for key, kind in (("resourceClaimTemplateName", "ResourceClaimTemplate"), ("resourceClaimName", "ResourceClaim")):
+        if isinstance(name := entry.get(key), str):
+            return context.claim_classes.get((kind, name))
+    return None
+
+
+def _add_claims(
+    pod: Pod, workload: Workload, allocation: Allocation, options: Options, plan: PodPlan
+) -> dict[str, str]:
+    """Add templates and pod entries to `plan`; return the template name per claim entry."""
+    names: dict[str, str] = {}
+    for claim in allocation.claims:
+        template = build(claim, workload, options)
+        names[claim.entry] = template["metadata"]["name"]
+        plan.templates.append(template)
+    entries = [{"name": entry, "resourceClaimTemplateName": name} for entry, name in names.items()]
+    plan.operations += append(pod.spec_path, "resourceClaims", pod.spec.get("resourceClaims"), entries)
+    return names
+
+
+def _edit_container(demand: Demand, uses: Sequence[tuple[str, str]]) -> list[Operation]:
+    """Return the operations that take the legacy keys off one container (R3) and give it its requests (R4)."""
+    resources = demand.container["resources"]
+    base = pointer(demand.path, "resources")
+    gone = {legacy.resource.name for legacy in demand.legacy}
+    operations: list[Operation] = []
+    for section in ("limits", "requests"):
+        values = resources.get(section)
+        present = [key for key in values if key in gone] if isinstance(values, dict) else []
+        if present and len(present) == len(values):
+            operations.append(remove(pointer(base, section)))
+        else:
+            operations += [remove(pointer(base, section, key)) for key in present]
+    claims = [{"name": entry, "request": request} for entry, request in uses]
+    return operations + append(base, "claims", resources.get("claims"), claims)
+
+
+def _describe(demand: Demand, allocation: Allocation, names: Mapping[str, str], plan: PodPlan) -> None:
+    uses = allocation.uses[demand.name]
+    devices = allocation.devices[demand.name]
+    legacy = tuple((item.resource.name, item.amount) for item in demand.legacy)
+    plan.access.append(Access(demand.path, demand.name, legacy, tuple(uses), devices))
+    asked = " and ".join(f"{amount} × {name}" for name, amount in legacy)
+    becomes = ", ".join(f'request "{request}" of claim "{entry}" ({names[entry]})' for entry, request in uses)
+    where = pointer(demand.path, "resources", "limits", legacy[0][0])
+    plan.findings.append(finding("DRA001", where, f'Container "{demand.name}" asks for {asked}: becomes {becomes}.'))
+    wanted = [amount for _, amount in legacy if isinstance(amount, int)]
+    if demand.phase is Phase.INIT and isinstance(devices, int) and devices > sum(wanted) and len(wanted) == len(legacy):
+        plan.findings.append(
+            finding(
+                "DRA102", where,
+                f'Init container "{demand.name}" borrows whole requests and sees {devices} devices, not {sum(wanted)}.',
+            )
+        )  # fmt: skip
+
+
+def _tolerations(pod: Pod, reading: Reading) -> list[Operation]:
+    """Return what the ExtendedResourceToleration plugin would have added for the names that go (R7)."""
+    present = pod.spec.get("tolerations")
+    names = dict.fromkeys(legacy.resource.name for demand in reading.demands for legacy in demand.legacy)
+    wanted = [
+        {"key": name, "operator": "Exists", "effect": "NoSchedule"}
+        for name in names
+        if not any(_tolerates(toleration, name) for toleration in (present if isinstance(present, list) else ()))
+    ]
+    return append(pod.spec_path, "tolerations", present, list(wanted))
+
+
+def _tolerates(toleration: object, key: str) -> bool:
+    """Whether a toleration is equal to or wider than `{key, Exists, NoSchedule}`."""
+    return (
+        isinstance(toleration, dict)
+        and toleration.get("operator") == "Exists"
+        and toleration.get("key") in (key, "", None)
+        and toleration.get("effect") in ("NoSchedule", "", None)
+    )
+
+
+def _notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context) -> list[Finding]:
+    notes: list[Finding] = []
+    path = pod.spec_path
+    if allocation.split:
+        notes.append(finding("DRA107", path, f"The requests are spread over {len(allocation.claims)} claims (32 devices each)."))
+    priority, name = pod.spec.get("priority"), pod.spec.get("priorityClassName")
+    value = priority if isinstance(priority, int) else context.priorities.get(name, 1) if isinstance(name, str) else 0
+    if value > 0:
+        field_name = "priorityClassName" if name else "priority"
+        notes.append(
+            finding(
+                "DRA104", pointer(path, field_name),
+                f"{field_name} {name or priority}: a converted pod cannot preempt others to get its devices.",
+            )
+        )  # fmt: skip
+    for demand in reading.demands:
+        for legacy in demand.legacy:
+            if is_placeholder(legacy.amount):
+                where = pointer(demand.path, "resources", "limits", legacy.resource.name)
+                notes.append(finding("DRA112", where, f"The count of the claim is {legacy.amount}; it must not become 0."))
+        environment = demand.container.get("env")
+        for index, variable in enumerate(environment if demand.legacy and isinstance(environment, list) else ()):
+            if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
+                where = pointer(demand.path, "env", index)
+                notes.append(finding("DRA109", where, "NVIDIA_VISIBLE_DEVICES is set to `void` for devices of a claim."))
+    for metadata, base in ((pod.workload, ""), (pod.metadata, pod.base)):
+        labels = metadata.get("labels")
+        if isinstance(labels, dict) and "kueue.x-k8s.io/queue-name" in labels:
+            where = pointer(base, "metadata", "labels", "kueue.x-k8s.io/queue-name")
+            notes.append(finding("DRA110", where, "Kueue counts claims only with deviceClassMappings for their DeviceClass."))
+            break
+    return notes
+
+

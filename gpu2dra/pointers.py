@@ -1,0 +1,44 @@
+"""JSON Pointers (RFC 6901) and the JSON Patch operations (RFC 6902) that a plan is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gpu2dra.model import Operation
+
+
+def pointer(base: str, *segments: str | int) -> str:
+    """Return `base` extended by `segments`, with `~` and `/` in names escaped."""
+    return base + "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
+
+
+def segments(path: str) -> list[str]:
+    """Return the unescaped names of a pointer; the empty pointer has none."""
+    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
+
+
+def add(path: str, value: Any) -> Operation:
+    """Return an operation that adds a member or inserts an item."""
+    return {"op": "add", "path": path, "value": value}
+
+
+def remove(path: str) -> Operation:
+    """Return an operation that removes what is at `path`."""
+    return {"op": "remove", "path": path}
+
+
+def replace(path: str, value: Any) -> Operation:
+    """Return an operation that replaces the value at `path`."""
+    return {"op": "replace", "path": path, "value": value}
+
+
+def append(base: str, field: str, present: object, values: list[Any]) -> list[Operation]:
+    """Return the operations that add `values` to the list `field` of the object at `base`, made if it is absent.
+
+    `present` is the field's value now: a list is added to, anything else (absent, null, empty) is written anew.
+    """
+    if not values:
+        return []
+    if isinstance(present, list) and present:
+        return [add(pointer(base, field, "-"), value) for value in values]
+    return [add(pointer(base, field), values)]

@@ -1,0 +1,85 @@
+"""Amounts of extended resources, read as the API server reads a resource.Quantity.
+
+Source: k8s.io/apimachinery/pkg/api/resource (syntax, rounding up to nano, largest value 2^63-1) and
+ValidateResourceQuantityValue in pkg/apis/core/validation (extended resources: not negative, whole in thousandths).
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+_SYNTAX = re.compile(
+    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII
+)
+_SCALES: dict[str, Fraction] = {
+    "": Fraction(1),
+    **{suffix: Fraction(1000) ** power for suffix, power in zip("numkMGTPE", (-3, -2, -1, 1, 2, 3, 4, 5, 6), strict=True)},
+    **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
+}
+_LARGEST = 2**63 - 1
+_LONGEST_EXPONENT = 4
+"""Digits of an exponent that can still matter; 1e99999999 would take the memory of the machine."""
+
+
+class AmountError(ValueError):
+    """The amount is not one that the API server takes for an extended resource; the text says why."""
+
+
+def parse_quantity(value: object) -> Fraction:
+    """Return the exact value of a quantity as it stands in a manifest: a number or a text.
+
+    `null` is zero, as in the API's JSON decoder. Raises AmountError for what does not parse.
+    """
+    if value is None:
+        return Fraction(0)
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise AmountError(f"{_shown(value)} is not a quantity")
+    text = _number_text(value) if isinstance(value, float) else str(value)
+    match = _SYNTAX.fullmatch(text)
+    if match is None:
+        raise AmountError(f"{_shown(value)} is not a quantity")
+    suffix = match["suffix"] or ""
+    number = Fraction(match["number"])
+    exact = number * (_exponent(suffix[1:], number) if suffix[:1] in ("e", "E") and len(suffix) > 1 else _SCALES[suffix])
+    return max(min(_round_up(exact, 10**9), Fraction(_LARGEST)), Fraction(-_LARGEST))
+
+
+def parse_amount(value: object) -> int:
+    """Return the number of devices that `value` asks for (rule R1): `2`, `"2"`, `2000m`, `20e-1` and `0.5k` count.
+
+    Raises AmountError for fractions, negative numbers and what does not parse.
+    """
+    quantity = parse_quantity(value)
+    if quantity < 0:
+        raise AmountError(f"{_shown(value)} is negative")
+    # The server looks at thousandths, rounded up: 0.9999999 is 1 to it, 1.0001 is refused.
+    thousandths = _round_up(quantity, 1000) * 1000
+    if thousandths % 1000:
+        raise AmountError(f"{_shown(value)} is not a whole number")
+    return int(thousandths // 1000)
+
+
+def _exponent(digits: str, number: Fraction) -> Fraction:
+    """Return ten to the power of `digits`, capped where the result is out of range anyway."""
+    power = int(digits)
+    if len(digits.lstrip("+-0")) > _LONGEST_EXPONENT:
+        power = 10**_LONGEST_EXPONENT if power > 0 else -(10**_LONGEST_EXPONENT)
+    return Fraction(10) ** power if number else Fraction(0)
+
+
+def _round_up(value: Fraction, parts: int) -> Fraction:
+    """Round away from zero to whole `parts` of one."""
+    scaled = value * parts
+    whole = -(-scaled // 1) if scaled >= 0 else scaled // 1
+    return Fraction(int(whole), parts)
+
+
+def _number_text(value: float) -> str:
+    """Return a JSON number's text without a fraction that is zero: 2.0 is sent as 2."""
+    return format(Decimal(repr(value)), "f").removesuffix(".0") if value == value and abs(value) != float("inf") else "NaN"
+
+
+def _shown(value: object) -> str:
+    return repr(value) if not isinstance(value, str) else f'"{value}"'

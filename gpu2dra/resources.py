@@ -1,0 +1,58 @@
+"""Which extended resource names ask for an NVIDIA GPU, and what each of them means.
+
+Sources: NVIDIA/k8s-device-plugin (names, `.shared`, MIG profiles with `+` written `.`), Project-HAMi (`gpumem`,
+`gpucores`), volcano.sh device plugin (`vgpu-*`), kubevirt-gpu-device-plugin (device names in capitals).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Meaning(StrEnum):
+    """What a resource name asks for."""
+
+    GPU = "gpu"  # whole devices
+    MIG = "mig"  # slices of one MIG profile
+    SHARED = "shared"  # replicas of a device (time slicing, MPS): which share, nobody says
+    FRACTION = "fraction"  # another system's part of a device (HAMi, Volcano)
+    PASSTHROUGH = "passthrough"  # a KubeVirt device name
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyResource:
+    """A recognised resource name; `profile` is the MIG profile as the DRA driver writes it, else empty."""
+
+    name: str
+    meaning: Meaning
+    profile: str = ""
+
+    @property
+    def convertible(self) -> bool:
+        """Whether the built-in policy has an outcome for it."""
+        return self.meaning in (Meaning.GPU, Meaning.MIG)
+
+
+_MIG = r"nvidia\.com/mig-(?P<profile>\d+(?:c\.\d+)?g\.\d+gb(?:\.me(?:\.all)?|\.gfx|\.all|-me)?)"
+_PATTERNS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
+    (re.compile(r"nvidia\.com/gpu"), Meaning.GPU),
+    (re.compile(_MIG), Meaning.MIG),
+    (re.compile(rf"nvidia\.com/gpu\.shared|{_MIG}\.shared"), Meaning.SHARED),
+    (re.compile(r"nvidia\.com/(?:gpumem|gpumem-percentage|gpucores)"), Meaning.FRACTION),
+    (re.compile(r"volcano\.sh/(?:vgpu-(?:number|memory|memory-percentage|cores)|gpu-(?:memory|number))"), Meaning.FRACTION),
+    (re.compile(r"nvidia\.com/(?=[A-Z0-9_]*[A-Z])[A-Z0-9]+_[A-Za-z0-9_-]+"), Meaning.PASSTHROUGH),
+)
+QUOTA_PREFIXES = ("requests.", "limits.")
+
+
+def legacy_resource(name: object) -> LegacyResource | None:
+    """Return what `name`, a key of `resources.limits`, asks for; None when it is no NVIDIA GPU (`nvidia.com/rdma*`)."""
+    if not isinstance(name, str) or not name.startswith(("nvidia.com/", "volcano.sh/")):
+        return None
+    for pattern, meaning in _PATTERNS:
+        if match := pattern.fullmatch(name):
+            profile = match.groupdict().get("profile") or ""
+            return LegacyResource(name, meaning, profile.replace(".me", "+me").replace(".gfx", "+gfx"))
+    return None
