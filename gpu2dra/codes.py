@@ -132,6 +132,12 @@ _ROWS: tuple[Code, ...] = (
         "The pod names a scheduler that is not on the list of schedulers known to allocate claims.",
         "Find out whether that scheduler supports DRA, or opt the workload out.",
     ),
+    Code(
+        "DRA207", "ignored-object", _I,
+        "A comment in the file ignores the request of another container of this object, and objects convert as a whole: "
+        "a pod with both kinds of requests would need nodes that serve both.",
+        "Nothing. Remove the comment to convert the object.",
+    ),
     # 3: waits for a person
     Code(
         "DRA301", "bad-amount", _E,
@@ -312,6 +318,11 @@ _ROWS: tuple[Code, ...] = (
         "DRA419", "schema-or-example", _I,
         "A schema, a description or an example text names the resource; nothing asks for a GPU here.",
         "Nothing.",
+    ),
+    Code(
+        "DRA420", "misplaced-request", _W,
+        "The name stands where the API of this kind has no field for it, so the API server drops it and no GPU is asked for.",
+        "Move it to resources.limits of the container that uses the GPU, or remove it.",
     ),
     # 5: the file
     Code("DRA501", "broken-yaml", _E, "The file is not valid YAML, so nothing in it was looked at.", "Correct it at the place named."),

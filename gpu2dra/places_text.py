@@ -38,7 +38,9 @@ class Mention:
     line: int
 
 
-LOOKALIKE_WORD = r"tolerations?|taints?|labels?|(?:node_?|label_?)?selectors?|match_?expressions|affinity|node_?requirements"
+LOOKALIKE_WORD = (
+    r"tolerations?|taints?|labels?|(?:node_?|label_?)?selectors?|match_?expressions|affinity|node_?requirements"
+)
 """Ends of field names below which a resource name is the key of a taint or a node label, no request."""
 
 _NAME = re.compile(
@@ -46,18 +48,26 @@ _NAME = re.compile(
     r"(?P<slash>/|~1)(?P<rest>[A-Za-z0-9][A-Za-z0-9._-]*)"
     r"|(?<![A-Za-z0-9_])(?P<metric>nvidia_com_(?:gpu(?:_shared)?|mig_[a-z0-9_]+?(?:_shared)?))(?![A-Za-z0-9_])"
 )
-# A slash before the name makes it a part of a URL, but for JSON Pointers and the tags that the autoscaler reads.
+# A slash before the name makes it a part of a URL, but for JSON Pointers and the tags that an autoscaler reads.
 _SLASH_BEFORE = re.compile(r"(?:limits|requests|resources|hard|capacity|allocatable)/$")
+_LIMITS_BEFORE = re.compile(r"""(?:limits|requests)(?:\\*["']?\s*[:=]\s*\\*["']?\{[^{}]*|[=\s]\S*)$""")
 _AMOUNT_AFTER = re.compile(r"""\\*["']?\]?\s*[:=]\s*\\*["']?(?:\d|\$[({A-Za-z]|\{\{|<)""")
 _LABEL_AFTER = re.compile(r"""\\*["']?\s*[:=]\s*\\*["']?(?:true|false|present|exists?|yes|no)\b""", re.IGNORECASE)
-_TAINT_AFTER = re.compile(r"""\\*["']?(?:=[\w.-]*)?:(?:NoSchedule|NoExecute|PreferNoSchedule)|-(?=[\s"']|$)""")
+_TAINT_AFTER = re.compile(r"""\\*["']?(?:=[\w.-]*)?:(?:NoSchedule|NoExecute|PreferNoSchedule)""")
 _CDI_AFTER = re.compile(r"=(?:all\b|GPU-|MIG-|\d+:\d)")
 _KEY_BEFORE = re.compile(r"""\b(?:key|topologyKey)\\*["']?\s*[:=]\s*\\*["']?$""", re.IGNORECASE)
 _QUERY_BEFORE = re.compile(r"""\bresource\s*(?:=~|!~|!?=)\s*\\*["'][^"']*$""")
-_VALUE_BEFORE = re.compile(r"""(?:[:=]\s*\\*["']?|[\[(,]\s*\\*["']|^\s*-\s+\\*["']?|--?[\w-]+\s+\\*["']?|^\s*\\*["']?)$""")
-_COMMENT_BEFORE = re.compile(r"^\s*(?:#|//)|\s#\s")
-_LOOKALIKE_LINE = re.compile(rf"(?:{LOOKALIKE_WORD}|--device)\b", re.IGNORECASE)
+_VALUE_BEFORE = re.compile(
+    r"""(?:[:=]\s*\\*["']?|[\[(,]\s*\\*["']|^\s*-\s+\\*["']?|--?[\w-]+\s+\\*["']?|^\s*\\*["']?)$"""
+)
+_COMMENT_LINE = re.compile(r"[ \t]*(?:#|//)")
+_COMMENT_BEFORE = re.compile(r"\s#\s")
+_LOOKALIKE_NEAR = re.compile(rf"(?:{LOOKALIKE_WORD}|--device)\b", re.IGNORECASE)
 _LOOKALIKE_PARENT = re.compile(rf"""(?:{LOOKALIKE_WORD})\\*["']?\s*:\s*(?:[&|>]\S*)?\s*$""", re.IGNORECASE)
+_NEAR = 60
+"""How many characters around a name decide what it is: a minified line may hold a whole object."""
+_FAR_LINES = 200
+"""How many lines up the parent of an indented line is looked for."""
 
 
 def base_name(name: str) -> str:
@@ -74,23 +84,26 @@ def mentions(text: str) -> list[Mention]:
 
 
 def _mentions(text: str) -> Iterator[Mention]:
+    line = start = seen = 0
     for match in _NAME.finditer(text):
-        start = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        before, after = text[start : match.start()], text[match.end() : end if end >= 0 else len(text)]
+        line += text.count("\n", seen, match.start())
+        start = max(start, text.rfind("\n", seen, match.start()) + 1)
+        seen = match.start()
+        before = text[max(start, seen - 4 * _NEAR) : seen]
+        if _COMMENT_LINE.match(text, start) or _COMMENT_BEFORE.search(before):
+            continue
         if match["metric"]:
-            if not _COMMENT_BEFORE.search(before):
-                yield Mention(Form.METRIC, match["metric"], text.count("\n", 0, start))
+            yield Mention(Form.METRIC, match["metric"], line)
             continue
         rest = match["rest"].rstrip(".")
-        after = match["rest"][len(rest) :] + after
         name = f"{match['domain'].replace(chr(92), '')}/{rest}"
-        if legacy_resource(name) is None or not _stands_alone(match, before) or _COMMENT_BEFORE.search(before):
+        if legacy_resource(name) is None or not _stands_alone(match, before):
             continue
+        after = text[match.start("rest") + len(rest) : match.end() + _NEAR].partition("\n")[0]
         form = _form(match, before, after)
         if form is None or (form is Form.REQUEST and not match["prefix"] and _below_lookalike(text, start)):
             continue
-        yield Mention(form, name, text.count("\n", 0, start))
+        yield Mention(form, name, line)
 
 
 def _stands_alone(match: re.Match[str], before: str) -> bool:
@@ -103,35 +116,37 @@ def _stands_alone(match: re.Match[str], before: str) -> bool:
 
 
 def _form(match: re.Match[str], before: str, after: str) -> Form | None:
-    """Judge one name by its line; None for a look-alike."""
-    amount = _AMOUNT_AFTER.match(after)
-    if match["prefix"] and amount:
-        return Form.REQUEST  # `--set resources.limits.nvidia\.com/gpu=1`, whatever else stands on the line
+    """Judge one name by what stands before and after it on its line; None for a look-alike."""
+    lookalike_near = _LOOKALIKE_NEAR.search(before[-_NEAR:] + after)
     if match["slash"] == "~1":
-        return None if _LOOKALIKE_LINE.search(before) else Form.POINTER
+        return None if lookalike_near and not _SLASH_BEFORE.search(before) else Form.POINTER
+    amount = _AMOUNT_AFTER.match(after)
+    if amount and (match["prefix"] or _LIMITS_BEFORE.search(before)):
+        return Form.REQUEST  # `--set resources.limits.nvidia\.com/gpu=1`, whatever else stands on the line
+    if _QUERY_BEFORE.search(before):
+        return Form.METRIC
     if _KEY_BEFORE.search(before) or any(p.match(after) for p in (_LABEL_AFTER, _TAINT_AFTER, _CDI_AFTER)):
         return None
-    if _LOOKALIKE_LINE.search(before + after):
+    if lookalike_near:
         return None
     if amount:
         return Form.REQUEST
-    if _QUERY_BEFORE.search(before):
-        return Form.METRIC
-    if match["escape"] or _VALUE_BEFORE.search(before):
-        return Form.VALUE
-    return Form.PROSE
+    return Form.VALUE if match["escape"] or _VALUE_BEFORE.search(before) else Form.PROSE
 
 
 def _below_lookalike(text: str, start: int) -> bool:
     """Whether the line that begins at `start` is indented below a `nodeSelector:` or its like."""
-    line = text[start : text.find("\n", start) if text.find("\n", start) >= 0 else len(text)]
-    indent = len(line) - len(line.lstrip(" -"))
-    while start > 0:
+    indent = _indent(text[start : start + _NEAR])
+    for _ in range(_FAR_LINES):
+        if start <= 0:
+            break
         end = start - 1
         start = text.rfind("\n", 0, end) + 1
         line = text[start:end]
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        if len(line) - len(line.lstrip(" -")) < indent:
-            return bool(_LOOKALIKE_PARENT.search(line.rstrip()))
+        if line.strip() and not _COMMENT_LINE.match(line) and _indent(line) < indent:
+            return bool(_LOOKALIKE_PARENT.search(line))
     return False
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" -"))
