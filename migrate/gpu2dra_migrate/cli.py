@@ -1,0 +1,114 @@
+"""The `gpu2dra` command: check (the default), diff, convert and explain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gpu2dra_migrate import __version__
+
+_USAGE = 2
+
+
+class _DefaultCheck(click.Group):
+    """A group that reads `gpu2dra PATH…` as `gpu2dra check PATH…`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the default command in front of arguments that name none."""
+        own = {option for parameter in self.get_params(ctx) for option in parameter.opts}
+        if not args or (args[0] not in self.commands and args[0] not in own):
+            args = ["check", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group(cls=_DefaultCheck, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpu2dra")
+def cli() -> None:
+    """Move Kubernetes manifests from the nvidia.com/gpu extended resource to Dynamic Resource Allocation.
+
+    Without a command: check. Exit codes: 0 nothing to do, 1 findings or changed files, 2 wrong use or internal error,
+    3 something could not be read or converted.
+    """
+
+
+def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the paths and flags of a run."""
+    options = (
+        click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)),
+        click.option("--target", metavar="VERSION", help="Kubernetes of the cluster: 1.32, 1.33 or 1.34+ (the default)."),
+        click.option("--tolerations/--no-tolerations", default=None, help="Add the toleration that the admission plugin added."),
+        click.option("--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."),
+        click.option("--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."),
+        click.option("--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest file that is read (4 MiB)."),
+        click.option("--force-exclude", is_flag=True, help="Apply include and exclude to files named on the command line, too."),
+        click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."),
+        click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
+        click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
+        click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),
+        click.option("--no-color", is_flag=True, help="No colours, also on a terminal."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@cli.command()
+@_run_options
+def check(paths: tuple[Path, ...], **flags: Any) -> None:
+    """Find legacy GPU requests in PATHS (default: here; - reads standard input) and say what becomes of them."""
+    _execute("check", paths, flags)
+
+
+@cli.command()
+@_run_options
+def diff(paths: tuple[Path, ...], **flags: Any) -> None:
+    """Print what convert would change in PATHS, as a unified diff."""
+    _execute("diff", paths, flags)
+
+
+@cli.command()
+@_run_options
+def convert(paths: tuple[Path, ...], **flags: Any) -> None:
+    """Convert PATHS in place; with - the converted text goes to standard output."""
+    _execute("convert", paths, flags)
+
+
+def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:
+    from gpu2dra_migrate.session import Flags, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
+
+    sys.exit(execute(mode, paths, Flags(**flags)))
+
+
+@cli.command()
+@click.argument("code", required=False)
+def explain(code: str | None) -> None:
+    """Tell what is behind a finding's CODE and what to do about it; without a code, list them all."""
+    from gpu2dra import CODES  # noqa: PLC0415 - as above
+
+    if code is None:
+        for row in CODES.values():
+            click.echo(f"{row.code} {row.name} ({row.severity})")
+        return
+    wanted = next((row for row in CODES.values() if code.upper() == row.code or code.lower() == row.name), None)
+    if wanted is None:
+        raise click.UsageError(f'There is no code "{code}"; `gpu2dra explain` lists them.')
+    click.echo(f"{wanted.code} {wanted.name} ({wanted.severity})\n")
+    for text in (wanted.why, wanted.todo):
+        click.echo(click.wrap_text(text, width=88))
+
+
+def main() -> None:
+    """Run the command; an error of our own is told in one line and exits with 2, never with a traceback."""
+    try:
+        cli()
+    except Exception as error:  # noqa: BLE001 - the last line of defence of a command-line program
+        if os.environ.get("GPU2DRA_DEBUG"):
+            raise
+        click.echo(f"gpu2dra: internal error: {type(error).__name__}: {error}", err=True)
+        click.echo("This is a bug: please report it with the file. GPU2DRA_DEBUG=1 shows where it happened.", err=True)
+        sys.exit(_USAGE)

@@ -1,0 +1,219 @@
+"""JSON Patch operations carried out on the text of a file: only what has to change changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from collections.abc import Sequence as Items
+from dataclasses import dataclass, field
+from typing import ParamSpec, TypeVar
+
+from gpu2dra.model import Object, Operation
+from gpu2dra_migrate import source as splicing
+from gpu2dra_migrate.block_edits import edit_block_mapping, edit_block_sequence
+from gpu2dra_migrate.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
+from gpu2dra_migrate.flow_edits import edit_flow_mapping, edit_flow_sequence
+from gpu2dra_migrate.layout import dash_offset, layout_of, refined
+from gpu2dra_migrate.new_documents import insertion
+from gpu2dra_migrate.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
+from gpu2dra_migrate.patch import tokens_of
+from gpu2dra_migrate.source import Source, Splice
+from gpu2dra_migrate.yaml_nodes import Document, Mapping, Node, Scalar, Sequence, compose
+from gpu2dra_migrate.yaml_values import key_string
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentEdit:
+    """What to do with document `index` of a stream: `operations` on it, and new documents to put `before` it."""
+
+    index: int
+    operations: Items[Operation] = ()
+    before: Items[Object] = field(default=())
+
+
+def edit(text: str, edits: Iterable[DocumentEdit], documents: list[Document] | None = None) -> str:
+    """Return `text` with the edits carried out; `documents` is `compose(text)` if the caller has it.
+
+    Raise CannotEdit for a layout that cannot be edited without harm, BadOperation for an operation that does not fit,
+    YamlSyntaxError for a text that is no YAML.
+    """
+    return splicing.apply(text, splices_of(text, edits, documents))
+
+
+def splices_of(text: str, edits: Iterable[DocumentEdit], documents: list[Document] | None = None) -> list[Splice]:
+    """Return the splices, in order and apart from one another, that carry out the edits (see `edit`)."""
+    documents = compose(text) if documents is None else documents
+    source = Source(text)
+    splices: list[Splice] = []
+    for change in edits:
+        document = documents[change.index]
+        layout = layout_of(source, document)
+        if change.operations:
+            Editor(source, splices.append).edit_document(document, change.operations, layout)
+        if change.before:
+            splices.append(insertion(source, documents, change.index, change.before, layout))
+    return splicing.arrange(text, splices)
+
+
+class Editor:
+    """Turns what is opened of one document into splices; `put` takes them in any order."""
+
+    def __init__(self, source: Source, put: Callable[[Splice], None]) -> None:
+        self.source = source
+        self.put = put
+
+    def edit_document(self, document: Document, operations: Iterable[Operation], layout: Layout) -> None:
+        """Put the splices for `operations` on `document`."""
+        value = lay_over(document, operations).value
+        root = document.root
+        if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, False):
+            self._descend(value, layout, FlowStyle())
+        elif isinstance(value, New | MapEdit | SeqEdit):
+            if root is None:
+                raise ValueError("there is nothing in the document to edit")
+            if isinstance(root, Mapping | Sequence) and root.flow:
+                self.edit_flow_value(root, New(data_of(value)), FlowStyle(), None)
+            else:
+                start = self.source.properties_end(root) if not isinstance(value, New) else root.start
+                start = self.source.content_start(root) if start != root.start else start
+                lines = self.safely(root, block_value, data_of(value), layout, 0)
+                self.put(Splice(start, root.end, self.source.eol(start).join(lines)))
+
+    def edit_value(self, key: Node, node: Node, value: Value, layout: Layout) -> None:
+        """Put the splices for the value of a block mapping's entry."""
+        if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, True):
+            self._descend(value, refined(self.source, layout, value.node), FlowStyle())
+        elif isinstance(value, MapEdit | SeqEdit | New):
+            column = key.start - self.source.line_start(key.start)
+            self._replace(self.source.colon(key), node, value, layout, column, False)
+
+    def edit_item(self, sequence: Sequence, index: int, value: Value, layout: Layout) -> None:
+        """Put the splices for an item of a block sequence."""
+        node = sequence.children[index]
+        if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, True):
+            self._descend(value, refined(self.source, layout, value.node), FlowStyle())
+        elif isinstance(value, MapEdit | SeqEdit | New):
+            dash = dash_offset(self.source, sequence, index)
+            self._replace(dash + 1, node, value, layout, dash - self.source.line_start(dash), True)
+
+    def edit_flow_value(self, node: Node, value: Value, style: FlowStyle, key: Node | None) -> None:
+        """Put the splices for a value inside a flow collection; `key` is its key in a mapping."""
+        if isinstance(value, MapEdit | SeqEdit) and (value.node.children or isinstance(value, MapEdit | SeqEdit)):
+            self._descend(value, Layout(), style)
+        elif isinstance(value, New):
+            column = self.source.indent(self.source.line_start(node.start))
+            text = self._scalar_like(node, value.data, True, style.quoted)
+            text = text or self.flow_text(node, value.data, style, column)
+            if node.end > node.start or key is None:
+                self.put(Splice(node.start, node.end, text))
+                return
+            try:
+                at, head = self.source.colon(key), " "
+            except splicing.CannotEdit:
+                at, head = key.end, ": "
+            self.put(Splice(at, at, head + text))
+
+    def flow_text(self, node: Node, value: object, style: FlowStyle, column: int) -> str:
+        """Write a value for a flow collection whose entries stand at `column`."""
+        text = self.safely(node, flow_value, value, style, column)
+        return text.replace("\n", self.source.eol(node.start)) if "\n" in text else text
+
+    def safely(self, node: Node, write: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+        """Call a writer; raise CannotEdit at `node` for a placeholder that cannot stand there unquoted."""
+        try:
+            return write(*args, **kwargs)
+        except NotPlain as error:
+            raise self.source.refuse(node, str(error)) from None
+
+    def _descend(self, value: MapEdit | SeqEdit, layout: Layout, style: FlowStyle) -> None:
+        if isinstance(value, MapEdit):
+            if value.node.flow:
+                edit_flow_mapping(self, value, style)
+            else:
+                edit_block_mapping(self, value, refined(self.source, layout, value.node))
+        elif value.node.flow:
+            edit_flow_sequence(self, value, style)
+        else:
+            edit_block_sequence(self, value, refined(self.source, layout, value.node))
+
+    @staticmethod
+    def _changes_form(value: MapEdit | SeqEdit, in_block: bool) -> bool:
+        """Tell whether a block collection ends empty (`{}`), or an empty one fills up where block style is the habit."""
+        entries = value.entries if isinstance(value, MapEdit) else value.items
+        if not value.node.flow:
+            return not entries
+        return in_block and not value.node.children and bool(entries)
+
+    def _replace(self, head: int, node: Node, value: Value, layout: Layout, column: int, item: bool) -> None:
+        """Replace the value behind `head`, a colon or dash that belongs to an entry at `column`."""
+        source, data = self.source, data_of(value)
+        keep = node.anchor is not None and not isinstance(value, New)
+        after_head = source.properties_end(node) if keep else head
+        nested = bool(data) and isinstance(data, dict | list)
+        start, end = source.content_start(node), node.end
+        on_head_line = "\n" not in source.text[head:start] or start == end
+        if item:
+            inner = start - source.line_start(start) if on_head_line and start < end else column + layout.dash
+        else:
+            inner = column + (layout.offset if isinstance(data, list) else layout.step)
+        if not nested and (text := self._scalar_like(node, data, False, False)):
+            lines = [text]
+        else:
+            lines = self.safely(node, block_value, data, layout, inner)
+            if not nested or (item and on_head_line):
+                lines[0] = lines[0].lstrip(" ")
+        eol = source.eol(head)
+        if on_head_line and (item or not nested):
+            gap = source.text[after_head:start] if start < end and "\n" not in source.text[after_head:start] else " "
+            self.put(Splice(after_head, end if start < end else after_head, (gap or " ") + eol.join(lines)))
+        elif on_head_line:
+            self.put(Splice(after_head, max(end, after_head), ""))
+            at = source.next_line(max(end, after_head))
+            self.put(Splice(at, at, source.as_lines(lines, at)))
+        else:
+            if not keep and after_head < source.properties_end(node):
+                self.put(Splice(after_head, source.properties_end(node), ""))
+            top, bottom = source.line_start(start), source.next_line(end)
+            if nested:
+                self.put(Splice(top, bottom, source.as_lines(lines, top)))
+            else:
+                self.put(Splice(after_head, after_head, f" {lines[0]}"))
+                self.put(Splice(top, bottom, ""))
+
+    @staticmethod
+    def _scalar_like(node: Node, data: object, flow: bool, quoted: bool) -> str:
+        """Write a string in the quotes of the scalar that it replaces; return nothing where these do not fit."""
+        if not isinstance(node, Scalar) or not isinstance(data, str) or isinstance(data, Verbatim) or quoted:
+            return ""
+        if node.style == '"':
+            return scalar(data, flow, True)
+        if node.style == "'" and data.isprintable():
+            return "'" + data.replace("'", "''") + "'"
+        return ""
+
+
+def locate(document: Document, pointer: str) -> tuple[int, int]:
+    """Return line and column (1-based) of the key or item that a JSON pointer names, or of its nearest ancestor.
+
+    What an alias or a merge key brings in is found at the alias's key, or at the `<<`.
+    """
+    node = document.root
+    place: Node | None = node
+    for token in tokens_of(pointer):
+        if isinstance(node, Mapping):
+            found = None
+            for key, value in node.pairs():
+                if not isinstance(key, Mapping | Sequence) and key_string(key) == token:
+                    found = key, value
+            if found is None:
+                merge = next((key for key, _ in node.pairs() if isinstance(key, Scalar) and key.value == "<<"), None)
+                place = merge or place
+                break
+            place, node = found
+        elif isinstance(node, Sequence) and token.isdigit() and int(token) < len(node.children):
+            place = node = node.children[int(token)]
+        else:
+            break
+    return (place.line + 1, place.column + 1) if place is not None else (1, 1)

@@ -1,0 +1,154 @@
+"""Plain data written as YAML text, in the manner of the lines that it will stand among."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+
+from gpu2dra_migrate.yaml_values import resolve
+
+
+class Verbatim(str):
+    """A text that is written as it is, without quotes: a placeholder such as `${GPU_COUNT}`."""
+
+    __slots__ = ()
+
+
+class NotPlain(ValueError):
+    """A Verbatim text that would not be read as one plain scalar where it is to stand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the neighbours are written.
+
+    `step` is the indentation of a nested mapping, `offset` that of a dash below its key (0: compact), `dash` the
+    width of a dash with its blanks.
+    """
+
+    step: int = 2
+    offset: int = 0
+    dash: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class FlowStyle:
+    """How flow collections nearby are written: all quoted (JSON), what stands after `:` and after `,`.
+
+    `step` above 0 spreads nested collections over lines of their own, as pretty-printed JSON does.
+    """
+
+    quoted: bool = False
+    colon: str = " "
+    comma: str = " "
+    step: int = 0
+
+
+# Read as something else than a string by YAML 1.1 (bool, null, merge, value; any case) or by YAML 1.2.
+_WORDS = frozenset(("", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n", "<<", "=", ".nan", "nan"))
+# Numbers, base 60 numbers and dates of YAML 1.1, numbers of YAML 1.2, and what resembles them.
+_NUMERIC = re.compile(r"[-+.]?[0-9][0-9_,.:]*(?:[eE][-+]?[0-9]*)?|0[xXoObB][0-9a-fA-F_]*|[-+]?\.(?:inf|Inf|INF)")
+_DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:$|[Tt ])")
+_FIRST = frozenset("-?:,[]{}#&*!|>'\"%@`= \t")
+_UNSAFE = re.compile(r": |\s#|:$|\s$|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+_FLOW_UNSAFE = re.compile(r"[,\[\]{}]")
+_ESCAPED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
+
+
+def plain_is_safe(value: str, flow: bool) -> bool:
+    """Tell whether `value` without quotes is read as that string under YAML 1.1 and 1.2 alike."""
+    if value[:1] in _FIRST and not (value[0] == "-" and value[1:2].isalpha()):
+        return False
+    if value.lower() in _WORDS or _NUMERIC.fullmatch(value) or _DATE.match(value):
+        return False
+    if _UNSAFE.search(value) or (flow and _FLOW_UNSAFE.search(value)):
+        return False
+    return value[:3] not in ("---", "...") and isinstance(resolve(value), str)
+
+
+def scalar(value: object, flow: bool, quoted: bool = False) -> str:
+    """Write a scalar on one line; `quoted` quotes every string. Raise NotPlain for a Verbatim that cannot stand here."""
+    if isinstance(value, Verbatim):
+        if quoted or _UNSAFE.search(value) or (flow and _FLOW_UNSAFE.search(value)) or value[:1] in _FIRST:
+            raise NotPlain(f"{value} cannot stand unquoted in a flow collection" if flow else f"{value} is not plain")
+        return str(value)
+    if isinstance(value, str):
+        if not quoted and plain_is_safe(value, flow):
+            return value
+        return _ESCAPED.sub(lambda match: json.dumps(match[0])[1:-1], json.dumps(value, ensure_ascii=False))
+    if value is None or isinstance(value, bool | int):
+        return json.dumps(value)
+    if isinstance(value, float):
+        return json.dumps(value) if value == value and abs(value) != float("inf") else _not_finite(value)
+    raise TypeError(f"no plain data: {type(value).__name__}")
+
+
+def _not_finite(value: float) -> str:
+    return ".nan" if value != value else ".inf" if value > 0 else "-.inf"
+
+
+def flow_value(value: object, style: FlowStyle, indent: int = 0) -> str:
+    """Write any value in flow style; lines after the first start at `indent` if the style spreads over lines."""
+    if isinstance(value, dict):
+        entries = [f"{flow_key(key, style)}{flow_value(item, style, indent + style.step)}" for key, item in value.items()]
+        return _brackets("{", entries, "}", style, indent)
+    if isinstance(value, list):
+        return _brackets("[", [flow_value(item, style, indent + style.step) for item in value], "]", style, indent)
+    return scalar(value, True, style.quoted)
+
+
+def flow_key(key: str, style: FlowStyle) -> str:
+    """Write a key of a flow mapping with its colon and what follows that."""
+    text = scalar(key, True, style.quoted)
+    return f"{text}:{style.colon if text.startswith(chr(34)) else style.colon or ' '}"
+
+
+def _brackets(left: str, entries: list[str], right: str, style: FlowStyle, indent: int) -> str:
+    if not style.step or not entries:
+        return f"{left}{f',{style.comma}'.join(entries)}{right}"
+    inner = "\n" + " " * (indent + style.step)
+    return f"{left}{inner}{f',{inner}'.join(entries)}\n{' ' * indent}{right}"
+
+
+def block_entry(key: str, value: object, layout: Layout, column: int) -> list[str]:
+    """Write `key: value` with the key at `column`, as lines without line breaks."""
+    head = f"{' ' * column}{scalar(key, False)}:"
+    if isinstance(value, dict) and value:
+        return [head, *block_value(value, layout, column + layout.step)]
+    if isinstance(value, list) and value:
+        return [head, *block_value(value, layout, column + layout.offset)]
+    first, *rest = block_value(value, layout, column + layout.step)
+    return [f"{head} {first.lstrip()}", *rest]
+
+
+def block_value(value: object, layout: Layout, column: int) -> list[str]:
+    """Write a value at `column`, as lines without line breaks."""
+    if isinstance(value, dict) and value:
+        return [line for key, item in value.items() for line in block_entry(key, item, layout, column)]
+    if isinstance(value, list) and value:
+        return [line for item in value for line in block_item(item, layout, column)]
+    first, *rest = _literal(value, column) or [_inline(value)]
+    return [" " * column + first, *rest]
+
+
+def block_item(value: object, layout: Layout, column: int) -> list[str]:
+    """Write `- value` with the dash at `column`, as lines without line breaks."""
+    first, *rest = block_value(value, layout, column + layout.dash)
+    return [f"{' ' * column}-{' ' * (layout.dash - 1)}{first[column + layout.dash :]}", *rest]
+
+
+def _inline(value: object) -> str:
+    return "{}" if value == {} and isinstance(value, dict) else "[]" if isinstance(value, list) else scalar(value, False)
+
+
+def _literal(value: object, indent: int) -> list[str] | None:
+    """Write a text of several lines as a literal block scalar, or return None where that is not safe."""
+    if not isinstance(value, str) or isinstance(value, Verbatim) or "\n" not in value.strip("\n"):
+        return None
+    lines = value.removesuffix("\n").split("\n")
+    if any(line != line.rstrip() or (_UNSAFE.search(line) and _ESCAPED.search(line)) or "\t" in line[:1] for line in lines):
+        return None
+    if not lines[0] or lines[0].startswith(" ") or not lines[-1] or any(ord(char) < 32 for char in "".join(lines) if char != "\t"):
+        return None
+    return ["|" if value.endswith("\n") else "|-", *(" " * indent + line if line else "" for line in lines)]

@@ -1,0 +1,44 @@
+"""What can go wrong with one file: its text, the edit of it, or the proof of the edit."""
+
+from __future__ import annotations
+
+# Codes of `gpu2dra.codes.CODES` that the text editor can end with.
+NO_ROOM_FOR_DOCUMENT = "DRA105"  # the file cannot take another document; the caller writes one beside it
+LAYOUT = "DRA505"  # a layout that the editor does not change
+ALIAS = "DRA506"
+MERGE_KEY = "DRA507"
+DUPLICATE_KEY = "DRA508"
+
+
+class FileError(Exception):
+    """One file could not be read, edited or proven; the others are still worth doing."""
+
+
+class YamlSyntaxError(FileError):
+    """The text is no YAML stream; `line` and `column` are 1-based, `problem` is a short text without a position."""
+
+    def __init__(self, line: int, column: int, problem: str) -> None:
+        super().__init__(f"line {line}, column {column}: {problem}")
+        self.line = line
+        self.column = column
+        self.problem = problem
+
+
+class CannotEdit(FileError):
+    """The operations are sound, but the text at this place is not one that can be edited without harm."""
+
+    def __init__(self, code: str, message: str, line: int, column: int) -> None:
+        super().__init__(f"{code} at line {line}, column {column}: {message}")
+        self.code = code
+        self.message = message
+        self.line = line
+        self.column = column
+
+
+class ProofFailed(FileError):
+    """The edited text is not what the operations ask for; `which` names the check, `detail` what differs."""
+
+    def __init__(self, which: str, detail: str) -> None:
+        super().__init__(f"{which}: {detail}")
+        self.which = which
+        self.detail = detail

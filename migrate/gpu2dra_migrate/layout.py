@@ -1,0 +1,125 @@
+"""How the neighbours are written: indentation steps, places of dashes, spacing and quotes of flow collections."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from gpu2dra_migrate.emit import FlowStyle, Layout
+from gpu2dra_migrate.source import Source
+from gpu2dra_migrate.yaml_nodes import Document, Mapping, Node, Scalar, Sequence
+
+_COMMA = re.compile(r"(?:\s|#[^\n]*)*,")
+_BLANKS = re.compile(r"[ \t]*")
+
+
+def layout_of(source: Source, document: Document) -> Layout:
+    """Return the layout of the first nested block mapping and of the first block list below a key of the document."""
+    layout, step_found, list_found = Layout(), False, False
+    todo: list[Node] = [document.root] if document.root is not None else []
+    while todo and not (step_found and list_found):
+        node = todo.pop()
+        if not isinstance(node, Mapping | Sequence) or node.flow:
+            continue
+        values = node.children
+        if isinstance(node, Mapping):
+            values = node.children[1::2]
+            shown = refined(source, layout, node)
+            if not step_found and any(isinstance(value, Mapping) and not value.flow for value in values):
+                layout, step_found = replace(layout, step=shown.step), True
+            if not list_found and any(isinstance(value, Sequence) and not value.flow for value in values):
+                layout, list_found = replace(layout, offset=shown.offset, dash=shown.dash), True
+        todo.extend(reversed(values))
+    return layout
+
+
+def refined(source: Source, layout: Layout, node: Mapping | Sequence) -> Layout:
+    """Return `layout` as the entries of `node` show it, the last one of each sort counting."""
+    if node.flow or not node.children:
+        return layout
+    step, offset, dash = layout.step, layout.offset, layout.dash
+    lists: list[Sequence] = []
+    if isinstance(node, Sequence):
+        lists.append(node)
+    else:
+        column = node.children[0].column
+        for value in node.children[1::2]:
+            if isinstance(value, Mapping) and not value.flow:
+                step = value.children[0].column - column or step
+            elif isinstance(value, Sequence) and not value.flow:
+                offset = dash_column(source, value) - column
+                lists.append(value)
+    for item in lists:
+        first = item.children[0]
+        at = dash_offset(source, item, 0)
+        if first.start > at + 1 and "\n" not in source.text[at : first.start]:
+            dash = first.start - at
+    if (step, offset, dash) == (layout.step, layout.offset, layout.dash):
+        return layout
+    return replace(layout, step=step, offset=offset, dash=dash)
+
+
+def dash_offset(source: Source, sequence: Sequence, index: int) -> int:
+    """Return the offset of the dash of an item of a block sequence."""
+    if index == 0:
+        return source.content_start(sequence)
+    item = sequence.children[index]
+    column = dash_column(source, sequence)
+    line = source.line_start(item.start)
+    floor = sequence.children[index - 1].end
+    while line > floor:
+        at = line + column
+        if source.text[at : at + 1] == "-" and source.blank_before(at):
+            return at
+        line = source.line_start(line - 1)
+    raise source.refuse(item, "the dash of this item was not found")
+
+
+def dash_column(source: Source, sequence: Sequence) -> int:
+    """Return the column of the dashes of a block sequence."""
+    start = source.content_start(sequence)
+    return start - source.line_start(start)
+
+
+def comma_after(source: Source, offset: int, limit: int) -> int:
+    """Return the offset of the comma after a flow entry that ends at `offset`, or -1."""
+    match = _COMMA.match(source.text, offset, limit)
+    return match.end() - 1 if match else -1
+
+
+def entry_end(source: Source, node: Mapping | Sequence, index: int) -> int:
+    """Return where entry `index` of a flow collection ends; an empty value ends behind its key or colon."""
+    if isinstance(node, Sequence):
+        return node.children[index].end
+    key, value = node.children[2 * index], node.children[2 * index + 1]
+    if value.end > value.start:
+        return value.end
+    offset = _BLANKS.match(source.text, key.end).end()  # type: ignore[union-attr]  # matches the empty string too
+    return offset + 1 if source.text[offset : offset + 1] == ":" else key.end
+
+
+def flow_style(source: Source, node: Mapping | Sequence, outer: FlowStyle) -> FlowStyle:
+    """Return how a flow collection is written; what it does not show comes from the one around it."""
+    quoted, colon, comma = outer.quoted, outer.colon, outer.comma
+    children = node.children
+    if isinstance(node, Mapping) and children:
+        key, value = children[0], children[1]
+        quoted = isinstance(key, Scalar) and key.style == '"'
+        if value.end > value.start:
+            between = source.text[source.colon(key) : value.start]
+            colon = between if not between.strip(" ") else colon
+    width = 2 if isinstance(node, Mapping) else 1
+    if len(children) > width:
+        at = comma_after(source, entry_end(source, node, 0), node.end)
+        between = source.text[at + 1 : children[width].start]
+        comma = between if not between.strip(" ") else comma
+    step = 0
+    if quoted and children and on_own_line(source, children[0].start):
+        close = source.line_start(node.end - 1)
+        step = max(children[0].column - source.indent(close), 0)
+    return FlowStyle(quoted, colon, comma, step)
+
+
+def on_own_line(source: Source, start: int) -> bool:
+    """Tell whether a flow entry that starts at `start` is the first thing on its line."""
+    return source.blank_before(start)

@@ -1,0 +1,123 @@
+"""The proof of an edit: nobody has to trust the editor, since two parsers judge what it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import yaml12
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from gpu2dra_migrate.edits import DocumentEdit, splices_of
+from gpu2dra_migrate.errors import ProofFailed, YamlSyntaxError
+from gpu2dra_migrate.patch import copied, patched, same
+from gpu2dra_migrate.source import Splice
+from gpu2dra_migrate.yaml_nodes import BOM, Document, compose
+from gpu2dra_migrate.yaml_values import to_data
+
+
+def prove(
+    before: str,
+    after: str,
+    edits: Iterable[DocumentEdit],
+    documents: list[Document] | None = None,
+    splices: list[Splice] | None = None,
+) -> None:
+    """Raise ProofFailed unless `after` is `before` with exactly these edits.
+
+    The checks: bytes outside the splices are those of `before`; `after` is YAML; its data, as our composer reads it
+    and as an independent parser reads it, are those of `before` with the operations applied and the new documents in
+    their place. `documents` and `splices` are `compose(before)` and `splices_of(...)`, if the caller has them.
+    """
+    edits = list(edits)
+    documents = compose(before) if documents is None else documents
+    _check_bytes(before, after, splices_of(before, edits, documents) if splices is None else splices)
+    try:
+        found = [to_data(document) for document in compose(after)]
+    except YamlSyntaxError as error:
+        raise ProofFailed("parse", str(error)) from None
+    _compare("data", found, _expected([to_data(document) for document in documents], edits))
+    _compare("second parser", *_judge(before, after, edits))
+
+
+def _check_bytes(before: str, after: str, splices: list[Splice]) -> None:
+    """Walk both texts along the splices: what lies between them must be equal, and what they put in must be there."""
+    old = new = 0
+    for splice in splices:
+        kept = splice.start - old
+        if kept < 0 or before[old : splice.start] != after[new : new + kept]:
+            raise ProofFailed("bytes", f"the text before offset {splice.start} is not the original")
+        new += kept
+        if after[new : new + len(splice.text)] != splice.text:
+            raise ProofFailed("bytes", f"the new text at offset {new} is not the one recorded")
+        new += len(splice.text)
+        old = splice.end
+    if before[old:] != after[new:]:
+        raise ProofFailed("bytes", "the text behind the last edit is not the original")
+
+
+def _expected(data: list[Any], edits: list[DocumentEdit]) -> list[Any]:
+    """Return the documents as they must be; `data` is changed."""
+    new: dict[int, list[Any]] = {}
+    for edit in edits:
+        data[edit.index] = patched(data[edit.index], edit.operations)
+        new.setdefault(edit.index, []).extend(edit.before)
+    return [item for index, document in enumerate(data) for item in (*new.get(index, ()), document)]
+
+
+def _judge(before: str, after: str, edits: list[DocumentEdit]) -> tuple[list[Any], list[Any]]:
+    """Return what an independent parser finds in `after` and what it expects there.
+
+    yaml12 (a parser in Rust) refuses some texts that libyaml and kubectl take, for instance flow items at the column
+    of their key; there the pure Python parser of ruamel.yaml judges both texts.
+    """
+    try:
+        data = yaml12.parse_yaml(before.removeprefix(BOM), multi=True)
+        parse = _yaml12
+    except ValueError:
+        try:
+            data = _ruamel(before)
+        except (YAMLError, ValueError) as error:
+            raise ProofFailed("second parser", f"no second parser reads the original: {error}") from None
+        parse = _ruamel
+    try:
+        found = parse(after)
+    except (YAMLError, ValueError) as error:
+        raise ProofFailed("second parser", f"the result is refused: {error}") from None
+    if len(edits) and max(edit.index for edit in edits) >= len(data):
+        raise ProofFailed("second parser", f"it sees {len(data)} documents in the original")
+    return found, _expected([copied(document) for document in data], edits)
+
+
+def _yaml12(text: str) -> list[Any]:
+    documents: list[Any] = yaml12.parse_yaml(text.removeprefix(BOM), multi=True)
+    return documents
+
+
+def _ruamel(text: str) -> list[Any]:
+    parser = YAML(typ="safe", pure=True)
+    parser.allow_duplicate_keys = True
+    return list(parser.load_all(text.removeprefix(BOM)))
+
+
+def _compare(which: str, found: list[Any], expected: list[Any]) -> None:
+    if len(found) != len(expected):
+        raise ProofFailed(which, f"{len(found)} documents where {len(expected)} are due")
+    for number, (one, other) in enumerate(zip(found, expected, strict=True), 1):
+        if not same(one, other):
+            raise ProofFailed(which, f"document {number} differs at {_difference(one, other) or '/'}")
+
+
+def _difference(found: Any, expected: Any) -> str:
+    """Return a JSON pointer to the first difference."""
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in (*found, *expected):
+            if key not in found or key not in expected or not same(found[key], expected[key]):
+                token = str(key).replace("~", "~0").replace("/", "~1")
+                return f"/{token}" + _difference(found.get(key), expected.get(key))
+    if isinstance(found, list) and isinstance(expected, list):
+        for index, (one, other) in enumerate(zip(found, expected, strict=False)):
+            if not same(one, other):
+                return f"/{index}" + _difference(one, other)
+    return ""

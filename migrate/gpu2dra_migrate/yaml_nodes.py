@@ -1,0 +1,283 @@
+"""YAML nodes with their place in the text, composed from the events of libyaml.
+
+libyaml's own marks are right where a node starts. Where it ends they are not: the end mark of a block mapping or
+sequence lies after the comments and blank lines that follow it, that of a block scalar after its trailing blank
+lines. Nodes here end where their last leaf ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TypeAlias
+
+from ruamel.yaml.cyaml import CParser
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import (
+    AliasEvent,
+    DocumentEndEvent,
+    DocumentStartEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    SequenceStartEvent,
+)
+from ruamel.yaml.reader import ReaderError
+
+from gpu2dra_migrate.errors import YamlSyntaxError
+
+BOM = "\ufeff"
+MAX_DEPTH = 200
+"""Nesting that a stream may have. Published CRDs stay below 70; deeper ones would exhaust Python's stack."""
+MAX_NODES = 2_000_000
+"""Nodes that a document may have with all aliases followed, so that a few lines cannot fill the memory."""
+
+
+class Scalar:
+    """A leaf. `start` counts from its anchor or tag, `style` is '' (plain), "'", '"', '|' or '>'."""
+
+    __slots__ = ("anchor", "column", "end", "line", "plain", "start", "style", "tag", "value")
+
+    def __init__(
+        self,
+        value: str,
+        style: str,
+        plain: bool,
+        start: int,
+        end: int,
+        line: int,
+        column: int,
+        anchor: str | None,
+        tag: str | None,
+    ) -> None:
+        self.value = value
+        self.style = style
+        self.plain = plain
+        self.start = start
+        self.end = end
+        self.line = line
+        self.column = column
+        self.anchor = anchor
+        self.tag = tag
+
+
+class Alias:
+    """`*anchor`; `target` is the node that the name stood for at this place."""
+
+    __slots__ = ("anchor", "column", "end", "line", "start", "target")
+
+    def __init__(self, target: Node, start: int, end: int, line: int, column: int) -> None:
+        self.target = target
+        self.start = start
+        self.end = end
+        self.line = line
+        self.column = column
+        self.anchor: str | None = None
+
+
+class _Collection:
+    __slots__ = ("anchor", "children", "column", "end", "flow", "line", "start", "tag")
+
+    def __init__(
+        self, flow: bool, start: int, end: int, line: int, column: int, anchor: str | None, tag: str | None
+    ) -> None:
+        self.children: list[Node] = []
+        self.flow = flow
+        self.start = start
+        self.end = end
+        self.line = line
+        self.column = column
+        self.anchor = anchor
+        self.tag = tag
+
+
+class Mapping(_Collection):
+    """A mapping; `children` holds keys and values in turn. `column` is that of the anchor or tag, if there is one."""
+
+    __slots__ = ()
+
+    def pairs(self) -> Iterator[tuple[Node, Node]]:
+        """Yield keys with their values, in the order of the text."""
+        return zip(self.children[::2], self.children[1::2], strict=True)
+
+
+class Sequence(_Collection):
+    """A sequence; `children` holds its items. A block one starts at its first dash (or its anchor or tag)."""
+
+    __slots__ = ()
+
+
+Node: TypeAlias = Scalar | Mapping | Sequence | Alias
+
+
+class Document:
+    """One document of the stream.
+
+    `marker` is the offset of its `---` (-1: none), `start` that of the first directive, marker or content, `close`
+    that of its `...` (-1: none), `end` where the next document or the end of the text begins. `root` is None when
+    the document holds nothing. `aliases` lists the aliases in order, `repeating` the mappings that seem to hold a
+    key twice.
+    """
+
+    __slots__ = ("aliases", "close", "directives", "end", "marker", "repeating", "root", "start")
+
+    def __init__(self, start: int, marker: int, directives: tuple[str, ...]) -> None:
+        self.start = start
+        self.marker = marker
+        self.directives = directives
+        self.close = -1
+        self.end = -1
+        self.root: Node | None = None
+        self.aliases: list[Alias] = []
+        self.repeating: list[Mapping] = []
+
+    @property
+    def explicit_start(self) -> bool:
+        """Whether the document begins with `---`."""
+        return self.marker >= 0
+
+
+def compose(text: str) -> list[Document]:
+    """Return the documents of `text` (newlines untranslated, maybe with a BOM) with offsets into it, in characters.
+
+    Raise YamlSyntaxError for what libyaml refuses, for unknown anchors, for an anchor that contains itself and for
+    streams that nest deeper than MAX_DEPTH or grow above MAX_NODES through their aliases. An anchor name may be used
+    again; an alias means the latest (YAML 1.2.2, section 7.1).
+    """
+    shift = 1 if text.startswith(BOM) else 0
+    try:
+        documents = _compose(text[shift:])
+    except (YAMLError, UnicodeError) as error:
+        raise _syntax_error(error, text[shift:]) from None
+    if shift:
+        _shift(documents)
+    for document, following in zip(documents, documents[1:], strict=False):
+        document.end = following.start
+    if documents:
+        documents[-1].end = len(text)
+    return documents
+
+
+def _compose(text: str) -> list[Document]:
+    documents: list[Document] = []
+    get = CParser(text).get_event
+    stack: list[Mapping | Sequence] = []
+    anchors: dict[str, Node] = {}
+    weights: dict[int, int] = {}
+    count = 0
+    document = Document(0, -1, ())
+    top: list[Node] = []
+    append = top.append
+    while (event := get()) is not None:
+        kind = type(event)
+        mark = event.start_mark
+        if kind is ScalarEvent:
+            count += 1
+            start, end, style = mark.index, event.end_mark.index, event.style
+            if style == "|" or style == ">":
+                end = _block_scalar_end(text, start, end)
+            anchor = event.anchor
+            node = Scalar(
+                event.value, style, event.implicit[0], start, end, mark.line, mark.column, anchor, event.tag
+            )
+            if anchor is not None:
+                anchors[anchor] = node
+            append(node)
+        elif kind is MappingStartEvent or kind is SequenceStartEvent:
+            anchor = event.anchor
+            collection = (Mapping if kind is MappingStartEvent else Sequence)(
+                event.flow_style, mark.index, -1, mark.line, mark.column, anchor, event.tag
+            )
+            if anchor is not None:
+                anchors[anchor] = collection
+                weights[id(collection)] = -count
+            count += 1
+            append(collection)
+            stack.append(collection)
+            if len(stack) > MAX_DEPTH:
+                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"nested deeper than {MAX_DEPTH} levels")
+            append = collection.children.append
+        elif kind is MappingEndEvent or kind is SequenceEndEvent:
+            closed = stack.pop()
+            children = closed.children
+            closed.end = event.end_mark.index if closed.flow else children[-1].end
+            if closed.anchor is not None:
+                weights[id(closed)] += count
+            if kind is MappingEndEvent and len({getattr(key, "value", None) for key in children[::2]}) * 2 != len(
+                children
+            ):
+                document.repeating.append(closed)  # type: ignore[arg-type]  # the end event says that it is a Mapping
+            append = stack[-1].children.append if stack else top.append
+        elif kind is AliasEvent:
+            target = anchors.get(event.anchor)
+            if target is None:
+                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"unknown anchor {event.anchor!r}")
+            if target.end < 0:
+                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"anchor {event.anchor!r} contains itself")
+            count += weights.get(id(target), 1)
+            if count > MAX_NODES:
+                raise YamlSyntaxError(mark.line + 1, mark.column + 1, "the aliases grow beyond all measure")
+            alias = Alias(target, mark.index, event.end_mark.index, mark.line, mark.column)
+            document.aliases.append(alias)
+            append(alias)
+        elif kind is DocumentStartEvent:
+            marker = event.end_mark.index - 3 if event.explicit else -1
+            directives = tuple(["%YAML"] * bool(event.version) + ["%TAG"] * bool(event.tags))
+            document = Document(mark.index, marker, directives)
+            documents.append(document)
+            anchors.clear()
+            count = 0
+        elif kind is DocumentEndEvent:
+            document.close = mark.index if event.explicit else -1
+            root = top.pop()
+            if not (type(root) is Scalar and root.plain and root.start == root.end and root.anchor is None):
+                document.root = root
+    return documents
+
+
+def _block_scalar_end(text: str, start: int, end: int) -> int:
+    """Return where the content of a block scalar ends, its trailing blank lines and last line break left out.
+
+    With `+` the blank lines are content. A blank line longer than the indentation is content as well.
+    """
+    header_end = text.find("\n", start, end)
+    if header_end < 0:
+        return end
+    if "+" in text[start:header_end].partition(" #")[0]:
+        return end - 1 if text[end - 1 : end] == "\n" and text[end - 2 : end - 1] != "\r" else max(end - 2, start)
+    lines = text[header_end + 1 : end].split("\n")
+    indent = next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), end)
+    position = header_end + 1 + sum(len(line) + 1 for line in lines) - 1
+    while lines and not lines[-1].strip() and len(lines[-1].rstrip("\r")) <= indent:
+        position -= len(lines.pop()) + 1
+    return position - 1 if text[position - 1 : position] == "\r" else position
+
+
+def _shift(documents: list[Document]) -> None:
+    """Move all offsets behind the BOM that the parser has not seen."""
+    for document in documents:
+        document.start += 1
+        document.marker += document.marker >= 0
+        document.close += document.close >= 0
+        nodes: list[Node] = [document.root] if document.root is not None else []
+        while nodes:
+            node = nodes.pop()
+            node.start += 1
+            node.end += 1
+            if isinstance(node, Mapping | Sequence):
+                nodes.extend(node.children)
+
+
+def _syntax_error(error: YAMLError | UnicodeError, text: str) -> YamlSyntaxError:
+    if isinstance(error, MarkedYAMLError):
+        mark = error.problem_mark or error.context_mark
+        problem = str(error.problem or error.context or "not YAML")
+        return YamlSyntaxError(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, problem)
+    if isinstance(error, ReaderError):
+        offset, problem = text.find(chr(error.character)), str(error.reason)
+    elif isinstance(error, UnicodeEncodeError):
+        offset, problem = error.start, "a lone surrogate is no character"
+    else:
+        offset, problem = 0, str(error)
+    before = text[: max(offset, 0)]
+    return YamlSyntaxError(before.count("\n") + 1, len(before) - before.rfind("\n"), problem)
