@@ -1,0 +1,129 @@
+# `make` lists the targets. Each one sets up what it needs: Python 3.11 or later, make and git are all it asks for.
+
+SHELL := /bin/sh
+MAKEFLAGS += --no-builtin-rules --no-print-directory
+.DEFAULT_GOAL := help
+
+# PYTHON=python3.12 chooses an interpreter; without it the first of these that is new enough and can make environments.
+PYTHON ?=
+CANDIDATES := python3.13 python3.12 python3.11 python3
+# The versions of `make test-pythons`; the classifiers in pyproject.toml claim these and no others.
+PYTHONS := 3.11 3.12 3.13
+# Compiles the locks and makes the environments of test-lowest and test-pythons; no other target needs it.
+UV_VERSION := 0.13.9
+
+VENV := .venv
+BIN := $(VENV)/bin
+# A change of any of this asks for a new environment: what is locked, what is declared, where it stands, who runs it.
+KEY := $(shell { cat pyproject.toml requirements/base.txt requirements/dev.txt; echo '$(CURDIR) $(PYTHON)'; } | \
+	git hash-object --stdin)
+BASE := $(VENV)/.base-$(KEY)
+DEV := $(VENV)/.dev-$(KEY)
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+UV := .cache/uv-$(UV_VERSION)/bin/uv
+
+FIND_PYTHON = new='import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))'; \
+	for python in $(or $(PYTHON),$(CANDIDATES)); do \
+	  "$$python" -c "$$new" >/dev/null 2>&1 && break; python=; \
+	done; \
+	[ -n "$$python" ] || { echo 'No Python 3.11 or later with venv found ($(or $(PYTHON),$(CANDIDATES)));' \
+	  'name one with PYTHON=/path/to/python3.' >&2; exit 1; }
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+.PHONY: demo
+demo: $(BASE) ## show real manifests being converted
+	@$(BIN)/python -m gpu2dra_migrate diff examples/legacy || [ $$? -eq 1 ]
+
+.PHONY: test
+test: lint ## lint, then every test
+	$(BIN)/python -m pytest -n auto
+
+.PHONY: test-fast
+test-fast: $(DEV) ## only the tests that take no more than seconds
+	$(BIN)/python -m pytest -n auto -m 'not slow'
+
+.PHONY: lint
+lint: $(DEV) ## ruff, mypy --strict and the import contracts
+	$(BIN)/python -m ruff check
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m mypy --strict
+	$(BIN)/lint-imports
+
+.PHONY: format
+format: $(DEV) ## rewrite the code in the agreed format, with ruff's safe fixes
+	$(BIN)/python -m ruff check --fix-only
+	$(BIN)/python -m ruff format
+
+.PHONY: bench
+bench: $(DEV) ## measure, and write the figures as JSON
+	$(BIN)/python tests/bench
+
+.PHONY: test-lowest
+test-lowest: $(UV) ## the tests with the lowest dependencies that pyproject.toml allows
+	@mkdir -p .cache
+	$(UV) pip compile --quiet --resolution lowest-direct --python-version $(firstword $(PYTHONS)) \
+	  pyproject.toml --output-file .cache/lowest.txt
+	@$(MAKE) check-pythons CONSTRAINTS=.cache/lowest.txt ENV=.cache/lowest
+
+.PHONY: test-pythons
+test-pythons: ## the tests on every supported Python that this machine has
+	@$(MAKE) check-pythons CONSTRAINTS=requirements/dev.txt ENV=.cache/python
+
+# Called by the two targets above: for each Python an environment of its own with CONSTRAINTS on what goes in. Versions
+# that pyenv keeps count too, whether or not it puts them on PATH.
+.PHONY: check-pythons
+check-pythons: $(UV)
+	@ran=; for version in $(PYTHONS); do \
+	  for python in "python$$version" "$${PYENV_ROOT:-$$HOME/.pyenv}/versions/$$version".*/bin/python; do \
+	    "$$python" -c 'import venv' >/dev/null 2>&1 && break; python=; \
+	  done; \
+	  [ -n "$$python" ] || { echo "Python $$version: not on this machine"; continue; }; \
+	  echo "Python $$version, $(CONSTRAINTS)"; \
+	  python=$$("$$python" -c 'import sys; print(sys.executable)'); env="$(ENV)-$$version"; \
+	  $(UV) venv --quiet --clear --no-project --python "$$python" "$$env" && \
+	  $(UV) pip install --quiet --python "$$env" --no-verify-hashes --constraint $(CONSTRAINTS) --editable '.[test]' && \
+	  "$$env/bin/python" -m pytest -n auto -m 'not slow' || exit 1; \
+	  ran="$$ran $$version"; \
+	done; \
+	[ -n "$$ran" ] && echo "The tests passed on Python$$ran with $(CONSTRAINTS)"
+
+# The locks hold every file's hash and name no index. base.txt is for users of the tool, dev.txt adds tests and linters;
+# both hold what builds the package, so that nothing is fetched beside them. UPGRADE=--upgrade takes newer versions.
+UPGRADE ?=
+COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' \
+	$(UV) pip compile --quiet --universal --generate-hashes --no-annotate --no-emit-package gpu2dra \
+	--python-version $(firstword $(PYTHONS)) $(UPGRADE) pyproject.toml -
+BUILD_REQUIRES = import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["build-system"]["requires"], sep="\n")
+.PHONY: lock
+lock: $(UV) ## pin the dependencies again: make lock UPGRADE=--upgrade
+	@set -e; $(FIND_PYTHON); \
+	build=$$("$$python" -c '$(BUILD_REQUIRES)'); \
+	echo "$$build" | $(COMPILE) --extra dev --output-file requirements/dev.txt; \
+	echo "$$build" | $(COMPILE) --constraint requirements/dev.txt --output-file requirements/base.txt
+
+.PHONY: clean
+clean: ## remove everything that the targets above have made
+	rm -rf $(VENV) .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The environment of `make demo`: what the tool needs and nothing else.
+$(BASE):
+	@$(FIND_PYTHON); \
+	echo "Setting up $(VENV) with $$("$$python" --version) (once)"; \
+	rm -rf $(VENV) && "$$python" -m venv $(VENV)
+	@$(PIP) install --require-hashes --requirement requirements/base.txt
+	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# The same environment with the tests and linters added.
+$(DEV): $(BASE)
+	@echo "Adding tests and linters to $(VENV) (once)"
+	@$(PIP) install --require-hashes --requirement requirements/dev.txt
+	@touch $@
+
+$(UV):
+	@$(FIND_PYTHON); rm -rf $(@D:/bin=) && "$$python" -m venv $(@D:/bin=)
+	@$(@D)/python -m pip --disable-pip-version-check --quiet install uv==$(UV_VERSION)
