@@ -104,6 +104,11 @@ _ROWS: tuple[Code, ...] = (
         "Make sure that it is never filled with 0: a count of 0 is refused. A changed value does not change the name of "
         "the template, so a template that is already in the cluster must be deleted first.",
     ),
+    Code(
+        "DRA113", "template-per-namespace", _W,
+        "The kind is cluster-scoped, but a ResourceClaimTemplate must be in the namespace of the pods that use it.",
+        "Apply the template in every namespace whose workloads name this object.",
+    ),
     # 2: left alone on purpose
     Code(
         "DRA201", "opted-out", _I,
@@ -188,11 +193,6 @@ _ROWS: tuple[Code, ...] = (
         "DRA310", "templated-amount", _W,
         "The amount is an expression that another tool fills in later, so it cannot be checked or moved.",
         "Write the amount as a number, or convert what the tool puts out (pipe it through `gpu2dra convert -`).",
-    ),
-    Code(
-        "DRA311", "target-too-old", _E,
-        "The target version of Kubernetes drops a field that this conversion needs.",
-        "Choose a later --target.",
     ),
     Code(
         "DRA312", "kind-without-claims", _W,
@@ -328,7 +328,7 @@ _ROWS: tuple[Code, ...] = (
     Code("DRA501", "broken-yaml", _E, "The file is not valid YAML, so nothing in it was looked at.", "Correct it at the place named."),
     Code("DRA502", "not-utf8", _E, "Kubernetes reads manifests as UTF-8; this file is not.", "Save it as UTF-8."),
     Code(
-        "DRA503", "too-large", _W,
+        "DRA503", "too-large", _E,
         "The file is larger than the limit, as rendered bundles and dumps are.",
         "Raise --max-size, or exclude the file in .gpu2dra.yaml.",
     ),
@@ -372,6 +372,11 @@ _ROWS: tuple[Code, ...] = (
         "DRA512", "not-a-manifest", _W,
         "The file names a legacy resource but holds no Kubernetes object: it has no apiVersion and kind.",
         "See whether something reads it as a request for a GPU.",
+    ),
+    Code(
+        "DRA599", "internal-error", _E,
+        "gpu2dra itself failed on this file. Nothing was written.",
+        "This is a bug: please report it with the file. GPU2DRA_DEBUG=1 shows where it happened.",
     ),
 )  # fmt: skip
 

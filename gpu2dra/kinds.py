@@ -37,7 +37,8 @@ class Kind:
     Patterns are JSON Pointers in which `*` stands for every list item and every map value. `templates` lead to
     PodTemplateSpecs (the empty pattern: the object itself is shaped like one), `specs` to PodSpecs without a template
     around them, `objects` to whole objects inside this one. `since` names the first release whose schema holds claims.
-    `recreate`: the pods of an object that exists keep the old spec.
+    `recreate`: the pods of an object that exists keep the old spec. `namespaced`: false for a cluster-scoped kind: its
+    pods run in the namespaces of those that name it, and there its ResourceClaimTemplate must be.
     """
 
     group: str
@@ -49,6 +50,7 @@ class Kind:
     objects: tuple[str, ...] = ()
     operator: OperatorRule | None = None
     recreate: bool = False
+    namespaced: bool = True
 
 
 _TEMPLATE = ("/spec/template",)
@@ -106,8 +108,9 @@ _KUBEFLOW: tuple[Kind, ...] = (
         Kind(
             "trainer.kubeflow.org", kind, ("v1alpha1",), "Kubeflow Trainer 2.0.0",
             ("/spec/template/spec/replicatedJobs/*/template/spec/template",), operator=OperatorRule.TRAINER,
+            namespaced=namespaced,
         )
-        for kind in ("TrainingRuntime", "ClusterTrainingRuntime")
+        for kind, namespaced in (("TrainingRuntime", True), ("ClusterTrainingRuntime", False))
     ),
 )  # fmt: skip
 
@@ -178,9 +181,9 @@ _KSERVE: tuple[Kind, ...] = (
     *(
         Kind(
             "serving.kserve.io", kind, ("v1alpha1",), _RUNTIME, specs=("/spec", "/spec/workerSpec"),
-            operator=OperatorRule.KSERVE,
+            operator=OperatorRule.KSERVE, namespaced=namespaced,
         )
-        for kind in ("ServingRuntime", "ClusterServingRuntime")
+        for kind, namespaced in (("ServingRuntime", True), ("ClusterServingRuntime", False))
     ),
     Kind(
         "serving.kserve.io", "LLMInferenceService", ("v1alpha1", "v1alpha2"),

@@ -77,11 +77,10 @@ def _kuberay(subject: _Subject) -> Edits:
 
 
 def _ray_groups(subject: _Subject) -> Iterator[tuple[str, Object]]:
-    """Yield head and worker groups; a submitter pod starts no Ray node."""
+    """Yield what holds each template: head and worker groups. A submitter pod starts no Ray node and has no group."""
     for pattern in subject.kind.templates:
-        group, _, last = pattern.rpartition("/")
-        if last == "template":
-            yield from ((path, value) for path, value in matches(subject.obj, group) if isinstance(value, dict))
+        found = matches(subject.obj, pattern.removesuffix("/template"))
+        yield from ((path, value) for path, value in found if isinstance(value, dict))
 
 
 # Kubeflow Trainer: the limits of container `node`, in the Job `node` or the one labelled as the trainer step, give the

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu2dra.codes import finding
@@ -13,7 +14,7 @@ from gpu2dra.places_operators import other_version
 from gpu2dra.places_row import FILE
 from gpu2dra.places_shapes import shape_of
 from gpu2dra.places_table import PLACES
-from gpu2dra.places_text import LOOKALIKE_WORD, TEXT_FORMS, Form, base_name, mentions
+from gpu2dra.places_text import LOOKALIKE_WORD, TEXT_FORMS, Form, base_name, mentions, strongest
 from gpu2dra.pointers import pointer, segments
 from gpu2dra.resources import legacy_resource
 
@@ -81,15 +82,12 @@ def elsewhere(obj: Any, covered: Callable[[str], bool]) -> list[Finding]:
     is the key or scalar that names the resource, `line` counts line breaks inside that scalar. Raises nothing.
     """
     api, kind = _type_of(obj)
-    rows: list[Place] | None = None
     groups: dict[tuple[int, str], _Group] = {}
     for hit in _hits(obj):
         if covered(hit.pointer):
             continue
-        if rows is None:
-            rows = _rows(api, kind)
         text = hit.value if hit.form in TEXT_FORMS else ""
-        number, row = next((n, row) for n, row in enumerate(rows) if row.hits(hit.form, hit.pointer, text))
+        number, row = next((n, row) for n, row in enumerate(_rows(api, kind)) if row.hits(hit.form, hit.pointer, text))
         if row.code:
             place = "" if row.whole else hit.owner
             groups.setdefault((number, place), _Group(row)).hits.append(hit)
@@ -105,13 +103,14 @@ def _type_of(obj: Any) -> tuple[str, str]:
     return FILE, shape_of(obj)
 
 
-def _rows(api: str, kind: str) -> list[Place]:
+@lru_cache(maxsize=256)
+def _rows(api: str, kind: str) -> tuple[Place, ...]:
     """Return the rows about this kind; the last ones of the table are about any hit."""
-    rows = [row for row in PLACES if row.applies(api, kind)]
+    rows = tuple(row for row in PLACES if row.applies(api, kind))
     group, _, version = api.rpartition("/")
     known = KINDS.get((group, kind))
     if known is not None and version not in known.versions:
-        rows.insert(0, other_version(api, kind, known.versions))
+        return (other_version(api, kind, known.versions), *rows)
     return rows
 
 
@@ -167,12 +166,9 @@ def _scalar_hit(trail: _Trail | None, value: str) -> Iterator[_Hit]:
         if trail is None or trail.step != "key" or not {"effect", "operator"} & trail.parent.keys():
             yield _Hit(Form.NAME, (name,), _pointer(trail), value)
         return
-    found = mentions(value)
-    if found:
-        form = min((mention.form for mention in found), key=TEXT_FORMS.index)
-        strongest = [mention for mention in found if mention.form is form]
-        names = tuple(dict.fromkeys(mention.name for mention in strongest))
-        yield _Hit(form, names, _pointer(trail), value, strongest[0].line)
+    if found := strongest(value):
+        names = tuple(dict.fromkeys(mention.name for mention in found))
+        yield _Hit(found[0].form, names, _pointer(trail), value, found[0].line)
 
 
 def _is_lookalike(trail: _Trail | None) -> bool:

@@ -14,21 +14,30 @@ OPERATORS: tuple[Place, ...] = (
     # Model servers.
     Place(
         "serving.kserve.io/*", "InferenceService", "/spec/predictor|transformer|explainer/**", "DRA402",
-        "KServe takes claims here by hand: resourceClaims of the component (spec.predictor.resourceClaims) and "
-        "resources.claims in place of the limit, if the CRD in your cluster holds both. Multi-node runtimes read "
-        "their GPU count from the limit. " + _WEBHOOK, KEYS,
+        "KServe 0.15 and later take claims here by hand, in Standard mode (Knative refuses them): resourceClaims of "
+        "the component (spec.predictor.resourceClaims) and resources.claims in place of the limit. Multi-node "
+        "runtimes read their GPU count from the limit. " + _WEBHOOK, KEYS,
     ),
-    # kserve/kserve#5352; annotations win over hand-written claims only where they are set.
+    # kserve/kserve#5352.
     Place(
-        "serving.kserve.io/*", "LLMInferenceService|LLMInferenceServiceConfig", "/**", "DRA401",
+        "serving.kserve.io/*", "LLMInferenceService", "/**", "DRA401",
         "KServe 0.20 and later make the claim from the annotations serving.kserve.io/dra-device-class and "
         "serving.kserve.io/dra-gpu-count; or write resourceClaims and resources.claims into this pod spec.", KEYS,
     ),
-    # kserve/kserve#5828, merged in July 2026.
+    Place(
+        "serving.kserve.io/*", "LLMInferenceServiceConfig", "/**", "DRA401",
+        "LLMInferenceServices are merged over this base, and claims of both would add up. Convert the "
+        "LLMInferenceServices and take the GPU out here.", KEYS,
+    ),
+    Place(
+        "serving.kserve.io/*", "InferenceGraph", "/**", "DRA402",
+        "KServe builds the router of a graph itself, and the graph has no pod-level claims. " + _WEBHOOK, KEYS,
+    ),
+    # kserve/kserve#5828.
     Place(
         "serving.kserve.io/*", "ServingRuntime|ClusterServingRuntime", "/**", "DRA312",
-        "The pod of a serving runtime takes resourceClaims only in KServe releases after 0.20; an older CRD drops "
-        "them silently. " + _WEBHOOK, KEYS,
+        "The pod of a serving runtime takes resourceClaims only from KServe 0.21 on; an older CRD drops them "
+        "silently. " + _WEBHOOK, KEYS,
     ),
     Place(
         "ome.io/*", "*", "/**", "DRA402",
@@ -85,13 +94,23 @@ OPERATORS: tuple[Place, ...] = (
     # Training, batch and pipelines.
     Place(
         "trainer.kubeflow.org/*", "TrainJob", "/spec/trainer/**", "DRA402",
-        "A TrainJob has no field for pod-level resourceClaims: put the claim into the pod template of its "
-        "TrainingRuntime, set numProcPerNode to a number (the trainer counts processes by this limit), and remove the "
-        "name here.", KEYS,
+        "A TrainJob has no place for pod-level resourceClaims, and resourcesPerNode replaces the resources of its "
+        "runtime, claims included. Put the claim into the TrainingRuntime, set spec.trainer.numProcPerNode to a "
+        "number, and remove the GPU here.", KEYS,
     ),
     Place(
         "kubeflow.org/*", "Notebook", "/**", "DRA312",
         "The published CRD of Notebook holds no resourceClaims and drops them silently. " + _WEBHOOK, KEYS,
+    ),
+    Place(
+        "kubeflow.org/*", "MXJob", "/**", "DRA312",
+        "Its last schema (training-operator 1.8) holds no claims that a container could name by request. "
+        + _WEBHOOK, KEYS,
+    ),
+    Place(
+        "flow.volcano.sh/*", "JobFlow", "/spec/flows/*/patch/**", "DRA409",
+        "A flow patches a JobTemplate with this request. Convert the JobTemplate and take the GPU out of the patch.",
+        KEYS,
     ),
     Place(
         "kubeflow.org/*", "Experiment", "/spec/trialTemplate/**", "DRA411",
@@ -101,8 +120,8 @@ OPERATORS: tuple[Place, ...] = (
     # kubeflow/spark-operator#2141 (pod templates, release 2.1) and #2858.
     Place(
         "sparkoperator.k8s.io/*", "*", "/**/driver|executor/template/**", "DRA415",
-        "Spark's pod template can hold claims: write resourceClaims and resources.claims here in place of the limit, "
-        "and create the ResourceClaimTemplate beside the application.", KEYS,
+        "Spark's pod template can name claims (kubeflow/spark-operator#2858), but the Spark release decides what of "
+        "it reaches the pods: try it, or let the webhook convert them.", KEYS,
     ),
     Place(
         "sparkoperator.k8s.io/*", "*", "/**/batchSchedulerOptions/**", "DRA415",
@@ -111,18 +130,18 @@ OPERATORS: tuple[Place, ...] = (
     ),
     Place(
         "sparkoperator.k8s.io/*", "*", "/**", "DRA415",
-        "Spark's own fields for GPUs can only name an extended resource. Take them out and write claims into "
-        "driver.template and executor.template (spark-operator 2.1 and later).",
+        "Spark's own fields for GPUs can only name an extended resource. Claims would go into driver.template and "
+        "executor.template (spark-operator 2.1 and later). " + _WEBHOOK,
     ),
-    # argoproj/argo-workflows#16587, merged in August 2026.
+    # argoproj/argo-workflows#16587.
     Place(
         "argoproj.io/*", "Workflow|CronWorkflow|WorkflowTemplate|ClusterWorkflowTemplate", "/**/podSpecPatch", "DRA411",
         "podSpecPatch sets the request by a string. Write resourceClaims and claims into the patch instead.",
     ),
     Place(
         "argoproj.io/*", "Workflow|CronWorkflow|WorkflowTemplate|ClusterWorkflowTemplate", "/**", "DRA312",
-        "A template of Argo Workflows takes resourceClaims only in releases after 4.0. Before that, write the claim "
-        "with podSpecPatch. " + _WEBHOOK, KEYS,
+        "Argo Workflows 4.1.0 and later take resourceClaims in a template, beside resources.claims of its container: "
+        "write both by hand. Before that, write the claim with podSpecPatch. " + _WEBHOOK, KEYS,
     ),
     Place(
         "tekton.dev/*", "*", "/**", "DRA312",

@@ -46,23 +46,23 @@ _QUOTAS: tuple[Place, ...] = (
     Place(
         "v1", "ResourceQuota", "/spec/hard/*nvidia.com~1mig-*", "DRA404",
         "A quota for each MIG profile cannot be said with claims: <class>.deviceclass.resource.k8s.io/devices counts "
-        "a whole DeviceClass. Make one DeviceClass per profile if profiles must be counted apart.", KEYS, whole=True,
+        "a whole DeviceClass. Make one DeviceClass per profile if profiles must be counted apart.", KEYS,
     ),
     Place(
         "v1", "ResourceQuota", "/spec/hard/*", "DRA404",
         "It does not count claims on Kubernetes 1.34 and 1.35. Add gpu.nvidia.com.deviceclass.resource.k8s.io/devices "
         "with the same amount beside it. A quota with scopes cannot be said with claims, since scopes are about pods.",
-        KEYS, whole=True,
+        KEYS,
     ),
     Place(
         "quota.openshift.io/*", "ClusterResourceQuota", "/spec/quota/hard/*", "DRA404",
         "It counts pods by this resource, not claims. Add gpu.nvidia.com.deviceclass.resource.k8s.io/devices and "
-        "check that this quota controller counts it.", KEYS, whole=True,
+        "check that this quota controller counts it.", KEYS,
     ),
     Place(
         "*", "*", "/**/hard/*", "DRA404",
         "A ResourceQuota is made from it. Add gpu.nvidia.com.deviceclass.resource.k8s.io/devices with the same amount.",
-        KEYS, whole=True,
+        KEYS,
     ),
     Place(
         "v1", "LimitRange", "/spec/limits/**", "DRA405",
@@ -95,7 +95,7 @@ _QUOTAS: tuple[Place, ...] = (
     Place(
         "scheduling.volcano.sh/*|scheduling.x-k8s.io/*|scheduling.sigs.k8s.io/*", "PodGroup", "/spec/minResources/*",
         "DRA408", "minResources must be free before the group starts, and claims do not count there. Remove the "
-        "name when the members are converted, or the group waits for a resource that nobody offers.", KEYS, whole=True,
+        "name when the members are converted, or the group waits for a resource that nobody offers.", KEYS,
     ),
     Place(
         "*", "ElasticQuota|CompositeElasticQuota|ElasticQuotaTree|ElasticQuotaProfile", "/**", "DRA408",
@@ -315,6 +315,11 @@ _FILES: tuple[Place, ...] = (
 )  # fmt: skip
 
 _ELSE: tuple[Place, ...] = (
+    Place(
+        "apps/*|batch/*|v1", "*List", "/items/**", "DRA401",
+        "Only `kind: List` is read item by item. Write `apiVersion: v1` and `kind: List` in its place, then convert.",
+        KEYS,
+    ),
     Place(
         "apps/*|batch/*|v1|autoscaling/*|policy/*", "*", "/**", "DRA420",
         "The API has no such field here, so nothing asks for a GPU. Move it to resources.limits of the container that "

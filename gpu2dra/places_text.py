@@ -66,8 +66,10 @@ _LOOKALIKE_NEAR = re.compile(rf"(?:{LOOKALIKE_WORD}|--device)\b", re.IGNORECASE)
 _LOOKALIKE_PARENT = re.compile(rf"""(?:{LOOKALIKE_WORD})\\*["']?\s*:\s*(?:[&|>]\S*)?\s*$""", re.IGNORECASE)
 _NEAR = 60
 """How many characters around a name decide what it is: a minified line may hold a whole object."""
-_FAR_LINES = 200
+_FAR_LINES = 50
 """How many lines up the parent of an indented line is looked for."""
+_ENOUGH = 20
+"""How many requests in one string are read: they make one finding, which names each resource once."""
 
 
 def base_name(name: str) -> str:
@@ -78,12 +80,19 @@ def base_name(name: str) -> str:
     return name
 
 
-def mentions(text: str) -> list[Mention]:
-    """Return every legacy name in `text` that is no look-alike and stands in no comment, in order."""
-    return list(_mentions(text))
+def strongest(text: str) -> list[Mention]:
+    """Return the mentions of the strongest form in `text`, in order; not all of them where there are very many."""
+    found: dict[Form, list[Mention]] = {}
+    for mention in mentions(text):
+        same = found.setdefault(mention.form, [])
+        same.append(mention)
+        if mention.form is TEXT_FORMS[0] and len(same) == _ENOUGH:
+            break
+    return next((found[form] for form in TEXT_FORMS if form in found), [])
 
 
-def _mentions(text: str) -> Iterator[Mention]:
+def mentions(text: str) -> Iterator[Mention]:
+    """Yield every legacy name in `text` that is no look-alike and stands in no comment, in order."""
     line = start = seen = 0
     for match in _NAME.finditer(text):
         line += text.count("\n", seen, match.start())

@@ -22,7 +22,13 @@ SYSTEM_NAMESPACES = frozenset(
 )  # fmt: skip
 """The cluster's own namespaces, ours, and those that the GPU operators and DRA drivers are installed to."""
 
-RUNAI_ANNOTATIONS = ("gpu-fraction", "gpu-memory", "gpu-fraction-num-devices")
+FOREIGN_ANNOTATIONS: dict[str, str] = {
+    "gpu-fraction": "run:ai", "gpu-memory": "run:ai", "gpu-fraction-num-devices": "run:ai",
+    "nvidia.com/use-gputype": "HAMi", "nvidia.com/nouse-gputype": "HAMi",
+    "nvidia.com/use-gpuuuid": "HAMi", "nvidia.com/nouse-gpuuuid": "HAMi", "nvidia.com/vgpu-mode": "HAMi",
+    "hami.io/gpu-scheduler-policy": "HAMi", "hami.io/node-scheduler-policy": "HAMi",
+}  # fmt: skip
+"""Annotations by which another system cuts or chooses the GPU of a pod; a claim would not see them."""
 SHARE_SELECTORS: dict[str, Callable[[str], bool]] = {
     "cloud.google.com/gke-gpu-sharing-strategy": lambda value: True,
     "cloud.google.com/gke-max-shared-clients-per-gpu": lambda value: True,
@@ -117,10 +123,10 @@ def _scheduler(pod: Pod) -> Iterator[tuple[str, str]]:
         )
 
 
-def _runai(pod: Pod) -> Iterator[tuple[str, str]]:
+def _foreign(pod: Pod) -> Iterator[tuple[str, str]]:
     for path, key, value in _annotations(pod):
-        if key in RUNAI_ANNOTATIONS:
-            yield path, f"run:ai gives this pod a part of a GPU ({key}: {value}); choose the device that replaces it."
+        if system := FOREIGN_ANNOTATIONS.get(key):
+            yield path, f"{system} cuts or chooses the GPU of this pod ({key}: {value}); choose the device that replaces it."
 
 
 def _share(pod: Pod) -> Iterator[tuple[str, str]]:
@@ -157,6 +163,6 @@ _SKIPS: tuple[Skip, ...] = (
     Skip("DRA204", _windows),
     Skip("DRA203", _node_name),
     Skip("DRA206", _scheduler),
-    Skip("DRA305", _runai),
+    Skip("DRA305", _foreign),
     Skip("DRA306", _share),
 )

@@ -83,10 +83,14 @@ def _join(
     if not operations:
         return Plan(operations=references, findings=tuple(findings))
     edits, notes = operator_edits(kind, obj, access)
+    if any(note.code == "DRA315" for note in notes):
+        return Plan(operations=references, findings=tuple(notes))
     templates = {template["metadata"]["name"]: template for pod in pods for template in pod.templates}
     metadata = obj.get("metadata", {})
     own_file = options.style is Style.FILE and "name" not in metadata and "generateName" in metadata
-    findings += [*notes, *(_object_notes(kind, own_file) if options.style is Style.FILE else ())]
+    if options.style is Style.FILE:
+        findings += _object_notes(kind, own_file)
+    findings += notes
     return Plan((*operations, *edits, *references), tuple(templates.values()), tuple(findings), tuple(access), own_file)
 
 
@@ -98,6 +102,9 @@ def _object_notes(kind: Kind, own_file: bool) -> Iterator[Finding]:
             "DRA105", "/metadata/generateName",
             "The template goes into a file of its own: apply it once, since generateName makes a new object each time.",
         )  # fmt: skip
+    if not kind.namespaced:
+        text = f"A {kind.kind} has no namespace, its pods and their ResourceClaimTemplate have: apply the template in each."
+        yield finding("DRA113", "/kind", text)
     if not kind.since.startswith("Kubernetes"):
         yield finding("DRA111", "/apiVersion", f"Claims in a {kind.kind} need {kind.since} or later; older ones drop them.")
 

@@ -85,7 +85,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Say in one line that the tests of the corpus did not run."""
+    """Print the figures that tests recorded, and say in one line when the tests of the corpus did not run."""
+    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+        for name, text in report.user_properties:
+            if name == "figures" and report.when == "call":
+                terminalreporter.write_line(f"{report.nodeid}\n{text}")
     if _shared_folder() is None:
         terminalreporter.write_line(
             "The tests of the public corpus did not run: no folder 'shared' beside this clone (or at GPU2DRA_SHARED).",

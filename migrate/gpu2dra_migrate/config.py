@@ -104,6 +104,7 @@ def load_config(path: Path) -> Config:
 
     try:
         documents = compose(read_text(path, MAX_SIZE))
+        data = [to_data(document) for document in documents]
     except Unreadable as error:
         raise ConfigError(f"{path}: {error.message}") from error
     except YamlSyntaxError as error:
@@ -111,7 +112,7 @@ def load_config(path: Path) -> Config:
     if len(documents) != 1:
         raise ConfigError(f"{path}: holds {len(documents)} documents; a configuration is one document of kind Config")
     try:
-        file = msgspec.convert(to_data(documents[0]), ConfigFile)
+        file = msgspec.convert(data[0], ConfigFile)
         config = Config(
             path.parent, tuple(file.include), tuple(file.exclude), file.target, file.tolerations,
             tuple(file.schedulers), file.max_size,

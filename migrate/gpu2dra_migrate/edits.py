@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from gpu2dra.model import Object, Operation
 from gpu2dra_migrate import source as splicing
 from gpu2dra_migrate.block_edits import edit_block_mapping, edit_block_sequence
 from gpu2dra_migrate.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
+from gpu2dra_migrate.errors import CannotEdit
 from gpu2dra_migrate.flow_edits import edit_flow_mapping, edit_flow_sequence
 from gpu2dra_migrate.layout import dash_offset, layout_of, refined
 from gpu2dra_migrate.new_documents import insertion
 from gpu2dra_migrate.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
 from gpu2dra_migrate.patch import tokens_of
 from gpu2dra_migrate.source import Source, Splice
-from gpu2dra_migrate.yaml_nodes import Document, Mapping, Node, Scalar, Sequence, compose
+from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose
 from gpu2dra_migrate.yaml_values import key_string
 
 _P = ParamSpec("_P")
@@ -50,6 +51,8 @@ def splices_of(text: str, edits: Iterable[DocumentEdit], documents: list[Documen
     for change in edits:
         document = documents[change.index]
         layout = layout_of(source, document)
+        if not text.endswith("\n"):
+            layout = replace(layout, literals=False)
         if change.operations:
             Editor(source, splices.append).edit_document(document, change.operations, layout)
         if change.before:
@@ -104,14 +107,14 @@ class Editor:
             self._descend(value, Layout(), style)
         elif isinstance(value, New):
             column = self.source.indent(self.source.line_start(node.start))
-            text = self._scalar_like(node, value.data, True, style.quoted)
+            text = self._scalar_like(node, value.data, flow=True, quoted=style.quoted)
             text = text or self.flow_text(node, value.data, style, column)
             if node.end > node.start or key is None:
                 self.put(Splice(node.start, node.end, text))
                 return
             try:
                 at, head = self.source.colon(key), " "
-            except splicing.CannotEdit:
+            except CannotEdit:
                 at, head = key.end, ": "
             self.put(Splice(at, at, head + text))
 
@@ -149,41 +152,40 @@ class Editor:
     def _replace(self, head: int, node: Node, value: Value, layout: Layout, column: int, item: bool) -> None:
         """Replace the value behind `head`, a colon or dash that belongs to an entry at `column`."""
         source, data = self.source, data_of(value)
-        keep = node.anchor is not None and not isinstance(value, New)
+        owned = not isinstance(node, Alias) and (node.anchor is not None or node.tag is not None)
+        keep = owned and not isinstance(value, New)
         after_head = source.properties_end(node) if keep else head
         nested = bool(data) and isinstance(data, dict | list)
         start, end = source.content_start(node), node.end
         on_head_line = "\n" not in source.text[head:start] or start == end
+        if on_head_line and not keep:
+            start = node.start
         if item:
             inner = start - source.line_start(start) if on_head_line and start < end else column + layout.dash
         else:
             inner = column + (layout.offset if isinstance(data, list) else layout.step)
-        if not nested and (text := self._scalar_like(node, data, False, False)):
-            lines = [text]
-        else:
-            lines = self.safely(node, block_value, data, layout, inner)
-            if not nested or (item and on_head_line):
-                lines[0] = lines[0].lstrip(" ")
-        eol = source.eol(head)
+        text = "" if nested else self._scalar_like(node, data, flow=False, quoted=False)
+        lines = [text] if text else self.safely(node, block_value, data, layout, inner)
+        if not nested or (item and on_head_line):
+            lines[0] = lines[0].lstrip(" ")
         if on_head_line and (item or not nested):
             gap = source.text[after_head:start] if start < end and "\n" not in source.text[after_head:start] else " "
-            self.put(Splice(after_head, end if start < end else after_head, (gap or " ") + eol.join(lines)))
+            joined = source.eol(head).join(lines)
+            self.put(Splice(after_head, end if start < end else after_head, (gap or " ") + joined))
         elif on_head_line:
             self.put(Splice(after_head, max(end, after_head), ""))
             at = source.next_line(max(end, after_head))
             self.put(Splice(at, at, source.as_lines(lines, at)))
         else:
-            if not keep and after_head < source.properties_end(node):
+            if owned and not keep:
                 self.put(Splice(after_head, source.properties_end(node), ""))
-            top, bottom = source.line_start(start), source.next_line(end)
-            if nested:
-                self.put(Splice(top, bottom, source.as_lines(lines, top)))
-            else:
-                self.put(Splice(after_head, after_head, f" {lines[0]}"))
-                self.put(Splice(top, bottom, ""))
+            if not nested:
+                self.put(Splice(after_head, after_head, f" {lines.pop(0)}"))
+            top = source.line_start(start)
+            self.put(Splice(top, source.next_line(end), source.as_lines(lines, top)))
 
     @staticmethod
-    def _scalar_like(node: Node, data: object, flow: bool, quoted: bool) -> str:
+    def _scalar_like(node: Node, data: object, *, flow: bool, quoted: bool) -> str:
         """Write a string in the quotes of the scalar that it replaces; return nothing where these do not fit."""
         if not isinstance(node, Scalar) or not isinstance(data, str) or isinstance(data, Verbatim) or quoted:
             return ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from gpu2dra_migrate.yaml_values import resolve
@@ -24,12 +25,14 @@ class Layout:
     """How the neighbours are written.
 
     `step` is the indentation of a nested mapping, `offset` that of a dash below its key (0: compact), `dash` the
-    width of a dash with its blanks.
+    width of a dash with its blanks. `literals` allows literal block scalars: at the end of a text without a last
+    line break these would lose their own.
     """
 
     step: int = 2
     offset: int = 0
     dash: int = 2
+    literals: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +94,9 @@ def _not_finite(value: float) -> str:
 def flow_value(value: object, style: FlowStyle, indent: int = 0) -> str:
     """Write any value in flow style; lines after the first start at `indent` if the style spreads over lines."""
     if isinstance(value, dict):
-        entries = [f"{flow_key(key, style)}{flow_value(item, style, indent + style.step)}" for key, item in value.items()]
+        entries = [
+            f"{flow_key(key, style)}{flow_value(item, style, indent + style.step)}" for key, item in value.items()
+        ]
         return _brackets("{", entries, "}", style, indent)
     if isinstance(value, list):
         return _brackets("[", [flow_value(item, style, indent + style.step) for item in value], "]", style, indent)
@@ -128,7 +133,7 @@ def block_value(value: object, layout: Layout, column: int) -> list[str]:
         return [line for key, item in value.items() for line in block_entry(key, item, layout, column)]
     if isinstance(value, list) and value:
         return [line for item in value for line in block_item(item, layout, column)]
-    first, *rest = _literal(value, column) or [_inline(value)]
+    first, *rest = (_literal(value, column) if layout.literals else None) or [_inline(value)]
     return [" " * column + first, *rest]
 
 
@@ -139,7 +144,9 @@ def block_item(value: object, layout: Layout, column: int) -> list[str]:
 
 
 def _inline(value: object) -> str:
-    return "{}" if value == {} and isinstance(value, dict) else "[]" if isinstance(value, list) else scalar(value, False)
+    return (
+        "{}" if value == {} and isinstance(value, dict) else "[]" if isinstance(value, list) else scalar(value, False)
+    )
 
 
 def _literal(value: object, indent: int) -> list[str] | None:
@@ -147,8 +154,20 @@ def _literal(value: object, indent: int) -> list[str] | None:
     if not isinstance(value, str) or isinstance(value, Verbatim) or "\n" not in value.strip("\n"):
         return None
     lines = value.removesuffix("\n").split("\n")
-    if any(line != line.rstrip() or (_UNSAFE.search(line) and _ESCAPED.search(line)) or "\t" in line[:1] for line in lines):
+    if any(
+        line != line.rstrip() or (_UNSAFE.search(line) and _ESCAPED.search(line)) or "\t" in line[:1] for line in lines
+    ):
         return None
-    if not lines[0] or lines[0].startswith(" ") or not lines[-1] or any(ord(char) < 32 for char in "".join(lines) if char != "\t"):
+    if (
+        not lines[0]
+        or lines[0].startswith(" ")
+        or not lines[-1]
+        or any(ord(char) < 32 for char in "".join(lines) if char != "\t")
+    ):
         return None
     return ["|" if value.endswith("\n") else "|-", *(" " * indent + line if line else "" for line in lines)]
+
+
+def documents_text(documents: Iterable[object]) -> str:
+    """Write a file of its own that holds `documents`."""
+    return "---\n".join("".join(f"{line}\n" for line in block_value(data, Layout(), 0)) for data in documents)

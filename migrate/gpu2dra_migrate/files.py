@@ -14,7 +14,7 @@ class Unreadable(FileError):
     """The bytes of a file cannot be had or are no text; `code` is a key of `gpu2dra.CODES`."""
 
     def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
+        super().__init__(code, message)
         self.code = code
         self.message = message
 

@@ -43,6 +43,9 @@ class _Cells:
 
     def write(self, placed: list[tuple[int, list[str]]], style: FlowStyle) -> None:
         """Put the splices; `placed` holds new entries with the position of the kept one that they follow (-1: none)."""
+        if not self.kept and not placed:
+            self.put(Splice(self.open, self.close, ""))
+            return
         last_kept = max(self.kept, default=-1)
         self._remove()
         for after, texts in placed:
@@ -165,5 +168,3 @@ def _entry_column(editor: Editor, node: Mapping | Sequence) -> int:
     """Return the column at which the lines of entries of `node` start."""
     start = node.children[0].start if node.children else node.start
     return editor.source.indent(editor.source.line_start(start))
-
-

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.discover import git_files, may_hold_legacy
-from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.yaml_nodes import compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.manifest import objects
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _LARGEST = 4 * 1024 * 1024
@@ -91,13 +89,7 @@ class _Graph:
 
     def _data(self, file: Path) -> dict[str, Any]:
         if file not in self._read:
-            self._read[file] = {}
-            try:
-                documents = [to_data(document) for document in compose(_text(file))]
-            except YamlSyntaxError:
-                documents = []
-            first = next((document for document in documents if isinstance(document, dict)), {})
-            self._read[file] = first
+            self._read[file] = next((obj for obj in objects(_text(file)) if isinstance(obj, dict)), {})
         return self._read[file]
 
     def _gpu_targets(self, file: Path, roles: Roles, seen: set[Path]) -> Iterator[Target]:
@@ -154,14 +146,10 @@ def _patches(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _own_targets(text: str, source: Path) -> Iterator[Target]:
     """Yield what a strategic merge patch is aimed at: the kind and name that it carries."""
-    try:
-        documents = [to_data(document) for document in compose(text)]
-    except YamlSyntaxError:
-        documents = []
-    objects = [document for document in documents if isinstance(document, dict)]
-    if not objects:
+    patches = [obj for obj in objects(text) if isinstance(obj, dict)]
+    if not patches:
         yield Target("", "", source)
-    for obj in objects:
+    for obj in patches:
         metadata = obj.get("metadata")
         name = metadata.get("name") if isinstance(metadata, dict) else None
         yield Target(str(obj.get("kind") or ""), str(name or ""), source)

@@ -90,9 +90,9 @@ def convert(
     """
     try:
         documents = compose(text)
+        data = [to_data(document) for document in documents]
     except YamlSyntaxError as error:
         return Conversion([_unparsed(text, error)])
-    data = [to_data(document) for document in documents]
     context = with_neighbours(context, data)
     parts = [_Part(index, documents[index], obj, plan(obj, options, context)) for index, obj in enumerate(data)]
     result = Conversion()

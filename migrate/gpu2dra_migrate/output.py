@@ -26,7 +26,7 @@ class Exit(IntEnum):
 
     NOTHING = 0
     FINDINGS = 1
-    USAGE = 2
+    USAGE = 2  # or an internal error
     UNREADABLE = 3
 
 
@@ -62,6 +62,8 @@ class Tally:
 
     def exit_code(self) -> Exit:
         """Return the exit code of the run."""
+        if self.codes["DRA599"]:
+            return Exit.USAGE
         if self.count(Severity.ERROR):
             return Exit.UNREADABLE
         if self.changed or (self.mode is not Mode.CONVERT and self.count(Severity.WARNING)):

@@ -47,9 +47,7 @@ class MapEdit:
                 raise _refuse(key, DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
             self.positions[name] = index
             self.entries[name] = Entry(index, value)
-        self.merged: dict[str, int] = {
-            name: index for index, value in merges for name in _merged_names(value, node)
-        }
+        self.merged: dict[str, int] = {name: index for index, value in merges for name in _merged_names(value, node)}
 
     def get(self, name: str, pointer: str, remove: bool = False) -> Entry:
         """Return the entry under `name`; raise if there is none, or if a merge key has a say in it."""

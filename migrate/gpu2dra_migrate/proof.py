@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import yaml12
 from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
 from gpu2dra_migrate.edits import DocumentEdit, splices_of
 from gpu2dra_migrate.errors import ProofFailed, YamlSyntaxError
@@ -98,7 +99,9 @@ def _yaml12(text: str) -> list[Any]:
 def _ruamel(text: str) -> list[Any]:
     parser = YAML(typ="safe", pure=True)
     parser.allow_duplicate_keys = True
-    return list(parser.load_all(text.removeprefix(BOM)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ReusedAnchorWarning)
+        return list(parser.load_all(text.removeprefix(BOM)))
 
 
 def _compare(which: str, found: list[Any], expected: list[Any]) -> None:

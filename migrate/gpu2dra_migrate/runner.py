@@ -127,6 +127,16 @@ class _Worker:
         self._roles = self._keep = None
 
     def __call__(self, path: Path) -> FileResult:
+        """Convert one file. An error of our own is told like one of the file, so that the others are still done."""
+        try:
+            return self._convert(path)
+        except Exception as error:
+            if os.environ.get("GPU2DRA_DEBUG"):
+                raise
+            text = f"Nothing was written: {type(error).__name__}: {error}"
+            return FileResult(path, [Located(finding("DRA599", "", text), 0, 0, "")])
+
+    def _convert(self, path: Path) -> FileResult:
         result = FileResult(path)
         try:
             text = read_text(path, self._settings.max_size)

@@ -134,13 +134,20 @@ def arrange(text: str, splices: Iterable[Splice]) -> list[Splice]:
         else:
             arranged.append(Splice(start, end, new))
     if open_end and arranged and arranged[-1].end == len(text):
-        start, end, new = arranged.pop()
-        if new.endswith("\n"):
-            new = new.removesuffix("\n").removesuffix("\r")
-        elif not new and text[max(start - 1, 0) : start] == "\n":
-            start -= 2 if text[max(start - 2, 0) : start] == "\r\n" else 1
-        arranged.append(Splice(start, end, new))
+        _strip_end(text, arranged)
     return [splice for splice in arranged if text[splice.start : splice.end] != splice.text]
+
+
+def _strip_end(text: str, arranged: list[Splice]) -> None:
+    """Take the line breaks off the end that the last of the splices leaves."""
+    start, end, new = arranged.pop()
+    new = new.rstrip("\r\n")
+    floor = arranged[-1].end if arranged else 0
+    while not new and start > floor and text[start - 1] in "\r\n":
+        start -= 1
+    if not new and arranged and start == floor:
+        start, new = arranged[-1].start, arranged.pop().text.rstrip("\r\n")
+    arranged.append(Splice(start, end, new))
 
 
 def apply(text: str, splices: Iterable[Splice]) -> str:

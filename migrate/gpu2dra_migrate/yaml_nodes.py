@@ -177,9 +177,7 @@ def _compose(text: str) -> list[Document]:
             if style == "|" or style == ">":
                 end = _block_scalar_end(text, start, end)
             anchor = event.anchor
-            node = Scalar(
-                event.value, style, event.implicit[0], start, end, mark.line, mark.column, anchor, event.tag
-            )
+            node = Scalar(event.value, style, event.implicit[0], start, end, mark.line, mark.column, anchor, event.tag)
             if anchor is not None:
                 anchors[anchor] = node
             append(node)

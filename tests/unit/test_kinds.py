@@ -142,6 +142,8 @@ def crd_files(folder: Path) -> dict[tuple[str, str], Path]:
 def published(folder: Path, group: str, kind: str) -> dict[str, Schema]:
     """Return the schema of each version of a kind."""
     spec = yaml.load(crd_files(folder)[group, kind].read_bytes(), Loader=yaml.CSafeLoader)["spec"]
+    row = KINDS.get((group, kind))
+    assert row is None or row.namespaced == (spec["scope"] == "Namespaced"), "the scope of the row is wrong"
     assert (spec["group"], spec["names"]["kind"]) == (group, kind)
     return {each["name"]: each["schema"]["openAPIV3Schema"] for each in spec["versions"]}
 

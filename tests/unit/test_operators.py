@@ -66,6 +66,14 @@ MIG = "nvidia.com/mig-1g.10gb"
         ),
         pytest.param({}, {MIG: 3}, {MIG: 3}, {"rayStartParams": {"num-gpus": "3"}}, id="MIG"),
         pytest.param({}, {GPU: 2, MIG: 3}, {GPU: 2, MIG: 3}, {"rayStartParams": {"num-gpus": "2"}}, id="first name"),
+        pytest.param(
+            {},
+            {MIG: 3, GPU: 2},
+            {GPU: 2, MIG: 3},
+            {"rayStartParams": {"num-gpus": "2"}},
+            id="first name, not first line",
+        ),
+        pytest.param({}, {"a.com/gpu-x": 5, GPU: 2}, {GPU: 2}, {"rayStartParams": {"num-gpus": "2"}}, id="no GPU name"),
         pytest.param({}, {GPU: 0, MIG: 3}, {MIG: 3}, {"rayStartParams": {"num-gpus": "3"}}, id="zero is passed over"),
         pytest.param(
             {"resources": {"CPU": "4"}}, {GPU: 2}, {GPU: 2}, {"resources": {"CPU": "4", "GPU": "2"}}, id="resources"
@@ -113,7 +121,8 @@ def test_kuberay_head_and_each_worker_group() -> None:
         group(container({GPU: 1})), group(container({GPU: 2})), group(container()), group(container({GPU: 4}))
     )
     places = ("/spec/workerGroupSpecs/0", "/spec/workerGroupSpecs/2", "/spec/headGroupSpec")
-    losing = [(f"{place}/template/spec/containers/0", {GPU: n}) for place, n in zip(places, (2, 4, 1), strict=True)]
+    amounts: tuple[Amount, ...] = (2, 4, 1)
+    losing = [(f"{place}/template/spec/containers/0", {GPU: n}) for place, n in zip(places, amounts, strict=True)]
     after, findings = run(obj, *losing)
     groups = [after["spec"]["headGroupSpec"], *after["spec"]["workerGroupSpecs"]]
     assert [each.get("rayStartParams", {}).get("num-gpus") for each in groups] == ["1", "2", None, "4"]
@@ -150,13 +159,10 @@ def test_kuberay_submitter_starts_no_ray_node() -> None:
 # Kubeflow Trainer
 
 
-def job(*containers: dict[str, Any], name: str = "node", **labels: str) -> dict[str, Any]:
-    labelled = {key.replace("_", "-"): value for key, value in labels.items()}
-    metadata = {"labels": {f"trainer.kubeflow.org/{key}": value for key, value in labelled.items()}}
-    return {
-        "name": name,
-        "template": {"metadata": metadata, "spec": {"template": {"spec": {"containers": [*containers]}}}},
-    }
+def job(*containers: dict[str, Any], name: str = "node", step: str = "") -> dict[str, Any]:
+    labels = {"trainer.kubeflow.org/trainjob-ancestor-step": step} if step else {}
+    spec = {"template": {"spec": {"containers": [*containers]}}}
+    return {"name": name, "template": {"metadata": {"labels": labels}, "spec": spec}}
 
 
 def runtime(policy: dict[str, Any] | None, *jobs: dict[str, Any]) -> dict[str, Any]:
@@ -174,13 +180,17 @@ NODE = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/contain
         ({"mpi": {}}, 4, {"mpi": {"numProcPerNode": 4}}),
         ({"mpi": {"numProcPerNode": 1}}, 4, {"mpi": {"numProcPerNode": 4}}),
         ({"mpi": {"numProcPerNode": None}}, 4, {"mpi": {"numProcPerNode": 4}}),
-        ({"numNodes": 2, "mpi": {"mpiImplementation": "OpenMPI"}}, 2, {"numNodes": 2, "mpi": {"mpiImplementation": "OpenMPI", "numProcPerNode": 2}}),
+        (
+            {"numNodes": 2, "mpi": {"sshAuthMountPath": "/k"}},
+            2,
+            {"mpi": {"sshAuthMountPath": "/k", "numProcPerNode": 2}},
+        ),
     ],
-)  # fmt: skip
+)
 def test_trainer_processes_per_node(policy: dict[str, Any], amount: int, becomes: dict[str, Any]) -> None:
     node = job(container({GPU: amount}, name="node", cpu="8"))
     after, findings = run(runtime(policy, node), (NODE, {GPU: amount}))
-    assert after == runtime(becomes, node)
+    assert after == runtime(policy | becomes, node)
     assert findings == [("DRA106", NODE)]
 
 
@@ -239,17 +249,19 @@ def test_trainer_takes_cpu_requests_before_limits() -> None:
     ("jobs", "losing", "read"),
     [
         pytest.param([job(container(name="x"), container(name="node"))], (0, 1), True, id="second container"),
-        pytest.param([job(container(name="node"), name="a", trainjob_ancestor_step="trainer")], (0, 0), True, id="labelled job"),
-        pytest.param([job(container(name="node"), name="a", trainjob_ancestor_step="dataset")], (0, 0), False, id="other step"),
+        pytest.param([job(container(name="node"), name="a", step="trainer")], (0, 0), True, id="labelled job"),
+        pytest.param([job(container(name="node"), name="a", step="dataset")], (0, 0), False, id="other step"),
         pytest.param([job(container(name="node"), name="a")], (0, 0), False, id="another job"),
         pytest.param([job(container(name="main"))], (0, 0), False, id="another container"),
         pytest.param([job({"name": "node"}, name="a"), job(container(name="node"))], (1, 0), True, id="second job"),
         pytest.param(
-            [job(container(name="node"), name="launcher", trainjob_ancestor_step="trainer"), job(container(name="node"))],
-            (1, 0), False, id="the first that fits",
+            [job(container(name="node"), name="launcher", step="trainer"), job(container(name="node"))],
+            (1, 0),
+            False,
+            id="the first that fits",
         ),
     ],
-)  # fmt: skip
+)
 def test_trainer_reads_one_container(jobs: list[dict[str, Any]], losing: tuple[int, int], read: bool) -> None:
     index, inner = losing
     path = f"/spec/template/spec/replicatedJobs/{index}/template/spec/template/spec/containers/{inner}"
@@ -328,7 +340,8 @@ def test_a_canary_of_several_nodes_is_seen() -> None:
 @pytest.mark.parametrize("row", [row for row in KINDS.values() if row.operator], ids=lambda row: row.kind)
 def test_nothing_is_edited_where_nothing_is_taken(row: Kind) -> None:
     for version in row.versions:
-        for spec in ({}, {"spec": None}, {"spec": []}, {"spec": {"headGroupSpec": [], "mlPolicy": "", "template": 1}}):
+        odd: tuple[Any, ...] = ({}, {"spec": None}, {"spec": []}, {"spec": {"headGroupSpec": [], "mlPolicy": ""}})
+        for spec in odd:
             obj = {"apiVersion": f"{row.group}/{version}", "kind": row.kind, **spec}
             assert operator_edits(row, obj, [Access("/spec/x", "c", (), (), 0)]) == ([], [])
             assert operator_edits(row, obj, []) == ([], [])
