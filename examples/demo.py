@@ -30,16 +30,15 @@ class Demo:
         self.names = sorted(path.name for path in (examples / "legacy").iterdir())
         # The user's own git settings (hooks, signing, templates) have no business in a throw-away repository.
         clean = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        who = {f"GIT_{role}_{what}": "demo@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-        self.environment = clean | who | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        self.environment = clean | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 
     def show(self) -> None:
         """Run all steps; raise SystemExit when one does not do what it should."""
         shutil.copytree(self.examples / "legacy", self.repository / FOLDER)
-        for step in (["init", "--quiet"], ["add", "--all"], ["commit", "--quiet", "--message", "as they were"]):
+        for step in (["init", "--quiet"], ["add", "--all"]):
             self.run(["git", *step], CLEAN)
 
-        self.heading(f"{len(self.names)} files of manifests ask for GPUs by nvidia.com/gpu. gpu2dra finds the requests:")
+        self.heading(f"{len(self.names)} files ask for GPUs by extended resource. gpu2dra finds the requests:")
         *lines, last = self.tool("check", FOLDER, expected=FOUND).splitlines()
         findings = [line for line in lines if line.startswith(f"{FOLDER}/")]
         rest = [*lines[len(findings) :], last]
@@ -48,7 +47,7 @@ class Demo:
         self.heading("What would change, in a plain pod and in one whose init containers share with others:")
         print(self.tool("diff", *(f"{FOLDER}/{name}" for name in SHOWN), expected=FOUND), end="")
 
-        self.heading("Convert all of them; each container gets the devices that it had, and no line changes that need not:")
+        self.heading("Convert all of them; only the lines that had to change do:")
         print(self.tool("convert", FOLDER, expected=FOUND), end="")
         self.run(["git", "add", "--intent-to-add", "."], CLEAN)
         print("\n$ git diff --stat")
@@ -60,17 +59,17 @@ class Demo:
         self.heading("And look again: nothing is left to do (what is noted is left alone on purpose).")
         print(self.tool("check", FOLDER, expected=CLEAN), end="")
 
-    def judge(self, name: str, stat: str) -> None:
+    def judge(self, name: str, changed: set[str]) -> None:
         """Hold the result of one example to its twin; one that has none must at least have changed."""
-        if f:
+        if f"{FOLDER}/{name}" not in changed:
             raise SystemExit(f"demo: {name} was not converted")
         twin = self.examples / "converted" / name
         if twin.exists() and twin.read_bytes() != (self.repository / FOLDER / name).read_bytes():
-            raise SystemExit(f"demo: {name} is not what examples/converted/{name} says; `make examples` writes it again")
+            raise SystemExit(f"demo: {name} is not what examples/converted/{name} says (see `make examples`)")
 
     def heading(self, text: str) -> None:
         """Print what the next step shows."""
-        print(f"\n=== {text}\n")
+        print(f"\n=== {text}\n", flush=True)
 
     def tool(self, *arguments: str, expected: int) -> str:
         """Print a gpu2dra command, run it and return its output."""
@@ -78,7 +77,7 @@ class Demo:
         return self.run([sys.executable, "-m", "gpu2dra_migrate", *arguments], expected)
 
     def run(self, command: list[str], expected: int) -> str:
-        """Run a command in the repository and return its output; raise SystemExit for another exit code than expected."""
+        """Run a command in the repository and return its output; raise SystemExit for an unexpected exit code."""
         done = subprocess.run(  # noqa: S603 - fixed words and names of files in this folder
             command, cwd=self.repository, env=self.environment, check=False, capture_output=True, text=True
         )
@@ -94,8 +93,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="gpu2dra-demo-") as folder:
         Demo(examples, Path(folder)).show()
     print(
-        "\nThe same manifests stand in examples/legacy and examples/converted. Now a repository of yours; check and diff",
-        "write nothing:",
+        "\nThe same manifests stand in examples/legacy and examples/converted.",
+        "Now point it at a repository of yours; check and diff write nothing:",
         "",
         "    .venv/bin/gpu2dra check PATH",
         "    .venv/bin/gpu2dra diff PATH",

@@ -321,7 +321,8 @@ _ROWS: tuple[Code, ...] = (
     ),
     Code(
         "DRA420", "misplaced-request", _W,
-        "The name stands where the API of this kind has no field for it, so the API server drops it and no GPU is asked for.",
+        "The name stands where the API of this kind has no field for it: the API server drops it, and nothing asks for a "
+        "GPU.",
         "Move it to resources.limits of the container that uses the GPU, or remove it.",
     ),
     # 5: the file

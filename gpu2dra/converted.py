@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,31 +28,53 @@ class Record:
         return self.containers.get(container, {}).get(resource)
 
 
-def read_record(metadata: Mapping[str, Any]) -> Record:
-    """Return the record in a pod's metadata; an absent or spoilt annotation is an empty record."""
+def read_record(metadata: Mapping[str, Any], spec: Object) -> Record:
+    """Return the record of a pod with this metadata and PodSpec; an absent or spoilt annotation is an empty record.
+
+    Containers that do not use a claim from one of its templates are left out: an annotation that was copied to
+    another pod serves nobody, and a limit taken off for its sake would leave the container without a GPU.
+    """
     annotations = metadata.get("annotations")
     text = annotations.get(ANNOTATION) if isinstance(annotations, dict) else None
     if not isinstance(text, str):
         return Record()
     try:
         data = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return Record()
     if not isinstance(data, dict):
         return Record()
     containers, templates = data.get("containers"), data.get("templates")
+    ours = {name: made for name, made in templates.items() if isinstance(made, dict)} if isinstance(templates, dict) else {}
+    users = _users(spec, ours)
     return Record(
         {
-            str(name): {str(key): amount for key, amount in amounts.items() if isinstance(amount, int)}
+            name: {key: amount for key, amount in amounts.items() if isinstance(amount, int)}
             for name, amounts in (containers.items() if isinstance(containers, dict) else ())
-            if isinstance(amounts, dict)
+            if isinstance(amounts, dict) and name in users
         },
-        {
-            str(name): spec
-            for name, spec in (templates.items() if isinstance(templates, dict) else ())
-            if isinstance(spec, dict)
-        },
+        ours,
     )
+
+
+def _users(spec: Object, templates: Collection[str]) -> set[str]:
+    """Return the names of the containers that use a claim from one of `templates`."""
+    entries = [
+        entry.get("name")
+        for entry in _objects(spec.get("resourceClaims"))
+        if isinstance(made := entry.get("resourceClaimTemplateName"), str) and made in templates
+    ]
+    users: set[str] = set()
+    for container in (*_objects(spec.get("initContainers")), *_objects(spec.get("containers"))):
+        resources, name = container.get("resources"), container.get("name")
+        claims = _objects(resources.get("claims")) if isinstance(resources, dict) else []
+        if isinstance(name, str) and any(claim.get("name") in entries for claim in claims):
+            users.add(name)
+    return users
+
+
+def _objects(items: object) -> list[Object]:
+    return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
 def write_record(metadata: object, base: str, record: Record) -> list[Operation]:

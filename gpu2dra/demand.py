@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -75,6 +76,11 @@ def read(spec: Object, base: str) -> Reading:
     reading = Reading()
     for container, path, phase in _containers(spec, base):
         _read_container(container, path, phase, reading)
+    names = Counter(demand.name for demand in reading.demands)
+    for demand in reading.demands:
+        if demand.legacy and names[demand.name] > 1:
+            text = f'Another container is named "{demand.name}" too, and a request is named after its container.'
+            reading.blockers.append(finding("DRA313", pointer(demand.path, "name"), text))
     for path, where, code in _forbidden(spec, base):
         for section in ("limits", "requests"):
             for name in _legacy_names(where.get(section)):

@@ -71,7 +71,8 @@ class Keep(StrEnum):
 class Options:
     """The user's choices. Same object, options and context: same plan, in every process (R14).
 
-    `schedulers`: names known to allocate claims (R10). `keep`: tools told not to prune templates (R8).
+    `schedulers`: names known to allocate claims (R10). `keep`: tools told not to prune templates (R8). `elsewhere`:
+    also report legacy names outside PodSpecs (R11, R12).
     """
 
     style: Style = Style.FILE
@@ -79,6 +80,7 @@ class Options:
     tolerations: bool = True
     keep: tuple[Keep, ...] = ()
     schedulers: frozenset[str] = frozenset({"default-scheduler"})
+    elsewhere: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,8 +119,8 @@ class Plan:
     """The conversion of one object.
 
     Apply `operations` to the object and create `templates` first; an empty plan changes nothing. For a `List` the
-    templates are already `add` operations among its items and `templates` is empty. `own_file` says that the
-    templates must not share a file with the object (`generateName`, R8).
+    templates are already `add` operations among its items. `own_file` says that those in `templates` must not share a
+    file with the object (`generateName`, R8, also of an item of a `List`).
     """
 
     operations: tuple[Operation, ...] = ()

@@ -39,14 +39,17 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
     if reason := skip_reason(pod):
         plan.blockers = [reason]
         return plan
-    record = read_record(pod.metadata) if options.style is Style.ADMISSION else Record()
+    record = read_record(pod.metadata, pod.spec) if options.style is Style.ADMISSION else Record()
     served = [demand for demand in reading.demands if _is_served(demand, record)]
     wanting = [demand for demand in reading.demands if demand.legacy and demand not in served]
-    plan.blockers = [*reading.blockers, *_changed_amounts(wanting, record), *_own_claims(pod, wanting, context, plan)]
+    plan.blockers = [
+        *reading.blockers, *_changed_amounts(wanting, record), *_no_lists(pod, wanting),
+        *_own_claims(pod, wanting, context, plan),
+    ]  # fmt: skip
     if plan.blockers:
         return plan
     try:
-        allocation = allocate([_consumer(demand) for demand in wanting], _taken(pod.spec))
+        allocation = allocate([_consumer(demand) for demand in wanting], _taken(pod.spec, reading))
     except CannotAllocate as problem:
         path = next(demand.path for demand in wanting if demand.name == problem.container)
         plan.blockers = [finding(problem.code, pointer(path, "resources", "limits"), str(problem))]
@@ -107,19 +110,38 @@ def _entries(spec: Object) -> list[Object]:
     return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
 
 
-def _taken(spec: Object) -> set[str]:
-    return {name for entry in _entries(spec) if isinstance(name := entry.get("name"), str)}
+def _taken(spec: Object, reading: Reading) -> set[str]:
+    """Return the names of the pod's claims, and those that containers use although the pod does not list them."""
+    entries = [*_entries(spec), *(claim for demand in reading.demands for _, claim in _claims(demand))]
+    return {name for entry in entries if isinstance(name := entry.get("name"), str)}
+
+
+def _claims(demand: Demand) -> list[tuple[int, Object]]:
+    resources = demand.container.get("resources")
+    claims = resources.get("claims") if isinstance(resources, dict) else None
+    return [(n, claim) for n, claim in enumerate(claims) if isinstance(claim, dict)] if isinstance(claims, list) else []
+
+
+def _no_lists(pod: Pod, wanting: Sequence[Demand]) -> list[Finding]:
+    """Return blockers for fields that are added to and hold something else than a list, which must not be lost (R6)."""
+    places = [(pod.spec_path, pod.spec, field_name) for field_name in ("resourceClaims", "tolerations")]
+    places += [(pointer(demand.path, "resources"), demand.container["resources"], "claims") for demand in wanting]
+    return [
+        finding("DRA313", pointer(path, field_name), f"{field_name} is not a list; correct the manifest.")
+        for path, where, field_name in places
+        if wanting and not isinstance(where.get(field_name), list | None)
+    ]
 
 
 def _own_claims(pod: Pod, wanting: Sequence[Demand], context: Context, plan: PodPlan) -> list[Finding]:
     """Return blockers for containers that hold a claim of the class they would get, too (R6); warn where unknown."""
-    sources = {entry.get("name"): entry for entry in _entries(pod.spec)}
+    sources = {name: entry for entry in _entries(pod.spec) if isinstance(name := entry.get("name"), str)}
     blockers: list[Finding] = []
     for demand in wanting:
-        claims = demand.container.get("resources", {}).get("claims")
         wanted = {device_for(legacy.resource).device_class for legacy in demand.legacy}
-        for index, claim in enumerate(claims if isinstance(claims, list) else ()):
-            entry = sources.get(claim.get("name")) if isinstance(claim, dict) else None
+        for index, claim in _claims(demand):
+            name = claim.get("name")
+            entry = sources.get(name) if isinstance(name, str) else None
             if entry is None:
                 continue
             path = pointer(demand.path, "resources", "claims", index)

@@ -19,6 +19,8 @@ _SCALES: dict[str, Fraction] = {
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _LARGEST = 2**63 - 1
+_LONGEST = 256
+"""Characters of a text that can still be an amount: Python refuses to read thousands of digits, and nobody means them."""
 _LONGEST_EXPONENT = 4
 """Digits of an exponent that can still matter; 1e99999999 would take the memory of the machine."""
 
@@ -30,19 +32,22 @@ class AmountError(ValueError):
 def parse_quantity(value: object) -> Fraction:
     """Return the exact value of a quantity as it stands in a manifest: a number or a text.
 
-    `null` is zero, as in the API's JSON decoder. Raises AmountError for what does not parse.
+    `null` is zero and blanks around a text do not count, as in the API's JSON decoder (Quantity.UnmarshalJSON). Raises
+    AmountError for what does not parse.
     """
     if value is None:
         return Fraction(0)
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise AmountError(f"{_shown(value)} is not a quantity")
-    text = _number_text(value) if isinstance(value, float) else str(value)
+    if isinstance(value, int):
+        return max(min(Fraction(value), Fraction(_LARGEST)), Fraction(-_LARGEST))
+    text = _number_text(value) if isinstance(value, float) else value.strip(" ")
     match = _SYNTAX.fullmatch(text)
-    if match is None:
+    if match is None or len(text) > _LONGEST:
         raise AmountError(f"{_shown(value)} is not a quantity")
     suffix = match["suffix"] or ""
     number = Fraction(match["number"])
-    exact = number * (_exponent(suffix[1:], number) if suffix[:1] in ("e", "E") and len(suffix) > 1 else _SCALES[suffix])
+    exact = number * (_SCALES[suffix] if suffix in _SCALES else _exponent(suffix[1:], number))
     return max(min(_round_up(exact, 10**9), Fraction(_LARGEST)), Fraction(-_LARGEST))
 
 
@@ -82,4 +87,6 @@ def _number_text(value: float) -> str:
 
 
 def _shown(value: object) -> str:
-    return repr(value) if not isinstance(value, str) else f'"{value}"'
+    if isinstance(value, str):
+        return f'"{value}"' if len(value) <= _LONGEST else f'"{value[:_LONGEST]}…"'
+    return repr(value) if not isinstance(value, int) or abs(value) <= _LARGEST else f"a number of {value.bit_length()} bits"

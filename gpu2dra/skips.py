@@ -116,7 +116,7 @@ def _node_name(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _scheduler(pod: Pod) -> Iterator[tuple[str, str]]:
     name = pod.spec.get("schedulerName") or "default-scheduler"
-    if name not in pod.schedulers:
+    if not isinstance(name, str) or name not in pod.schedulers:
         yield (
             pointer(pod.spec_path, "schedulerName"),
             f'Left alone: scheduler "{name}" is not known to allocate claims; find out whether it supports DRA.',

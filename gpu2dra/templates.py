@@ -79,7 +79,10 @@ def fitting_name(template: Object) -> str | None:
     kind, _, group = group_kind.partition(".")
     if not slash or not isinstance(name, str):
         return None
-    expected = _workload_digest(group, kind, spec)
+    try:
+        expected = _workload_digest(group, kind, spec)
+    except (TypeError, ValueError, RecursionError):
+        return None  # a spec that is no JSON (keys that are no texts, cycles) never came from here
     stem, dash, last = name.rpartition("-")
     if dash and len(last) == DIGEST_LENGTH and stem.endswith("-gpu"):
         return f"{stem}-{expected}"

@@ -8,6 +8,7 @@ from typing import Any
 from gpu2dra.codes import finding
 from gpu2dra.kinds import Kind, kind_of, matches
 from gpu2dra.model import Context, Finding, Object, Operation, Options, Plan, Style
+from gpu2dra.names import subdomain
 from gpu2dra.operators import operator_edits
 from gpu2dra.places import elsewhere
 from gpu2dra.podspec import PodPlan, plan_pod
@@ -20,24 +21,22 @@ _PLAIN = Options()
 _NOTHING_KNOWN = Context()
 
 
-def plan(obj: Object, options: Options = _PLAIN, context: Context = _NOTHING_KNOWN) -> Plan:
+def plan(obj: Any, options: Options = _PLAIN, context: Context = _NOTHING_KNOWN) -> Plan:
     """Return how `obj` moves from legacy GPU resources to claims (rules R1 to R15 of the design).
 
-    `obj` is one object as plain data and is not changed. The result is empty, but for findings, when there is nothing
+    `obj` is one object as plain data, whatever it is, and is not changed. The result is empty, but for findings, when there is nothing
     to convert or something forbids it. Converted input gives an empty plan (R13). Bad input gives findings, never an
     exception.
     """
-    if not isinstance(obj, dict):
-        return Plan(findings=tuple(elsewhere(obj, lambda _: False)))
-    result, seen = _plan_object(obj, options, context)
-    if options.style is Style.ADMISSION:
+    result, seen = _plan_object(obj, options, context) if isinstance(obj, dict) else (Plan(), set())
+    if not options.elsewhere or _has_objects(obj):
         return result
-    rest = elsewhere(obj, seen.__contains__) if not _has_objects(obj) else []
+    rest = elsewhere(obj, seen.__contains__)
     return Plan(result.operations, result.templates, (*result.findings, *rest), result.access, result.own_file)
 
 
-def _has_objects(obj: Object) -> bool:
-    kind = kind_of(obj)
+def _has_objects(obj: Any) -> bool:
+    kind = kind_of(obj) if isinstance(obj, dict) else None
     return kind is not None and bool(kind.objects)
 
 
@@ -57,19 +56,19 @@ def _plan_object(obj: Object, options: Options, context: Context) -> tuple[Plan,
     workload = Workload(kind.group, kind.kind, _name(metadata), namespace, metadata)
     pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options)]
     seen = set().union(*(pod.seen for pod in pods)) if pods else set()
-    references = _renamed_references(obj, kind, metadata, context)
-    if blockers := _blockers(obj, kind, metadata, pods, options):
+    references = _renamed_references(obj, kind, namespace, context)
+    if blockers := _blockers(workload, pods, options):
         notes = [note for pod in pods for note in pod.findings if note.code == "DRA101"]
         return Plan(operations=references, findings=(*blockers, *notes)), seen
     return _join(obj, kind, pods, references, options), seen
 
 
-def _blockers(obj: Object, kind: Kind, metadata: Object, pods: list[PodPlan], options: Options) -> list[Finding]:
+def _blockers(workload: Workload, pods: list[PodPlan], options: Options) -> list[Finding]:
     """Return what forbids converting any part of the object."""
     blockers = [blocker for pod in pods for blocker in pod.blockers]
-    named = isinstance(metadata.get("name"), str) or isinstance(metadata.get("generateName"), str)
+    named = bool(subdomain(workload.name))
     if not blockers and options.style is Style.FILE and not named and any(pod.operations for pod in pods):
-        text = f"This {kind.kind} has no metadata.name, and its template is named after it."
+        text = f"This {workload.kind} has no metadata.name, and its template is named after it."
         blockers.append(finding("DRA313", "/metadata", text))
     return blockers
 
@@ -87,7 +86,7 @@ def _join(
         return Plan(operations=references, findings=tuple(notes))
     templates = {template["metadata"]["name"]: template for pod in pods for template in pod.templates}
     metadata = obj.get("metadata", {})
-    own_file = options.style is Style.FILE and "name" not in metadata and "generateName" in metadata
+    own_file = options.style is Style.FILE and not isinstance(metadata.get("name"), str)  # so it has a generateName
     if options.style is Style.FILE:
         findings += _object_notes(kind, own_file)
     findings += notes
@@ -131,12 +130,11 @@ def _pods(obj: Object, kind: Kind, workload: Workload, options: Options) -> Iter
                 yield Pod(outer, {}, base, spec, base, workload.namespace, options.schedulers)
 
 
-def _renamed_references(obj: Object, kind: Kind, metadata: Object, context: Context) -> tuple[Operation, ...]:
+def _renamed_references(obj: Object, kind: Kind, namespace: str, context: Context) -> tuple[Operation, ...]:
     """Return the operations that follow the renames of templates of ours that were edited by hand (R8)."""
     if not context.renames:
         return ()
     operations: list[Operation] = []
-    namespace = str(metadata.get("namespace") or "")
     specs = [*(f"{pattern}/spec" for pattern in kind.templates), *kind.specs]
     for pattern in specs:
         for path, name in matches(obj, f"{pattern}/resourceClaims/*/resourceClaimTemplateName"):
@@ -158,7 +156,7 @@ def _plan_template(obj: Object) -> Plan:
 def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -> Plan:
     """Return the plan of an object that holds whole objects.
 
-    Templates of a `List` become items before their users. Other wrappers (AppWrapper) know only some kinds of
+    Templates of a `List` become items before their users, but for those that need a file of their own (R8). Other wrappers (AppWrapper) know only some kinds of
     objects, so their templates stand beside them.
     """
     operations: list[Operation] = []
@@ -166,6 +164,9 @@ def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -
     findings: list[Finding] = []
     access: list[Any] = []
     listed = kind.kind == "List"
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    own_file = not listed and "generateName" in metadata and not isinstance(metadata.get("name"), str)
     inner = context if listed else _inside(obj, context)
     # Last item first, so that an insertion does not move what comes after it.
     for path, item in reversed([match for pattern in kind.objects for match in matches(obj, pattern)]):
@@ -173,15 +174,14 @@ def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -
             continue
         part = plan(item, options, inner)
         operations += [{**operation, "path": path + operation["path"]} for operation in part.operations]
-        if listed:
+        if listed and not part.own_file:
             operations += [add(path, template) for template in reversed(part.templates)]
         else:
             templates[:0] = part.templates
+            own_file = own_file or part.own_file
         findings[:0] = [Finding(f.code, path + f.path, f.message, f.severity, f.line) for f in part.findings]
         access[:0] = [type(a)(path + a.path, a.container, a.legacy, a.requests, a.devices) for a in part.access]
-    metadata = obj.get("metadata")
-    own_file = bool(templates) and isinstance(metadata, dict) and "name" not in metadata and "generateName" in metadata
-    return Plan(tuple(operations), tuple(templates), tuple(findings), tuple(access), own_file)
+    return Plan(tuple(operations), tuple(templates), tuple(findings), tuple(access), own_file and bool(templates))
 
 
 def _inside(obj: Object, context: Context) -> Context:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpu2dra_migrate.emit import Layout, block_entry, block_item
@@ -58,7 +59,13 @@ class _Rows:
             self._insert_first(first_new)
         for index in removed:
             comments = self._comments(self.nodes[index][0].start, index)
-            self.put(Splice(self.top(index), self.bottom(index), source.as_lines(comments, self.top(index))))
+            top, bottom = self.top(index), self.bottom(index)
+            if self._follows_text(index):  # deeper comments below would become lines of that text
+                end = source.skip_comments(bottom, self.column)
+                while bottom < end:
+                    comments.append(self._comment(bottom))
+                    bottom = source.next_line(bottom)
+            self.put(Splice(top, bottom, source.as_lines(comments, top)))
 
     def _replace_first(self, lines: Lines) -> None:
         """Remove row 0 and put `lines` where it stood."""
@@ -117,6 +124,14 @@ class _Rows:
             line = source.next_line(line)
         return found
 
+    def _follows_text(self, index: int) -> bool:
+        """Tell whether the last kept row before row `index` ends in a block scalar."""
+        before = [position for position in self.kept if position < index]
+        node = self.nodes[max(before)][-1] if before else None
+        while isinstance(node, Mapping | Sequence) and node.children:
+            node = node.children[-1]
+        return isinstance(node, Scalar) and node.style in ("|", ">")
+
     def _comment(self, line: int) -> str:
         return " " * self.column + self.source.text[line : self.source.next_line(line)].strip()
 
@@ -142,6 +157,7 @@ def edit_block_mapping(editor: Editor, edit: MapEdit, layout: Layout) -> None:
     if not added and len(kept) * 2 == len(node.children):
         return
     rows = _Rows(editor, [key.start for key in node.children[::2]], list(node.pairs()), set(kept))
+    layout = layout if 0 in kept else replace(layout, literals=False)  # comments of the first row may follow
     lines = [line for key, value in added for line in editor.safely(node, block_entry, key, value, layout, rows.column)]
     rows.write([(max(kept) if 0 in kept else -1, lines)] if lines else [])
 
@@ -155,13 +171,14 @@ def edit_block_sequence(editor: Editor, edit: SeqEdit, layout: Layout) -> None:
         return
     starts = [dash_offset(editor.source, node, index) for index in range(len(node.children))]
     rows = _Rows(editor, starts, [(item,) for item in node.children], set(kept))
+    new_layout = layout if 0 in kept else replace(layout, literals=False)
     placed: list[tuple[int, Lines]] = []
     after = -1
     for entry in edit.items:
         if entry.index >= 0:
             after = entry.index
             continue
-        lines = editor.safely(node, block_item, data_of(entry.value), layout, rows.column)
+        lines = editor.safely(node, block_item, data_of(entry.value), new_layout, rows.column)
         if placed and placed[-1][0] == after:
             placed[-1][1].extend(lines)
         else:

@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import os
-import subprocess
-from collections.abc import Iterable, Iterator
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-SEARCH_TERMS = ("nvidia.com/", "nvidia.com~1", "nvidia_com_", "volcano.sh/vgpu-", "volcano.sh/gpu-", "gpu2dra.dev/")
-"""A file without any of these bytes cannot hold a legacy name or a template of ours and is never parsed."""
-_TERM_BYTES = tuple(term.encode() for term in SEARCH_TERMS)
+from gpu2dra_migrate import git
+from gpu2dra_migrate.walk import Problem, holds, leads_out, walk
+
+SEARCH_TERMS = (
+    "nvidia.com/", "nvidia.com~1", "nvidia.com\\/", "nvidia_com_", "volcano.sh/vgpu-", "volcano.sh/gpu-", "gpu2dra.dev/",
+)  # fmt: skip
+"""A file without any of these cannot hold a legacy name or a template of ours and is never parsed."""
 _ENDINGS = (".yaml", ".yml", ".json")
 _TEMPLATE_ENDINGS = (".tmpl", ".template", ".tpl", ".j2", ".jinja", ".jinja2", ".in", ".gotmpl", ".envsubst")
 """Behind one of `_ENDINGS` these make a template of a manifest, such as `pod.yaml.tmpl`."""
-_SKIPPED_FOLDERS = frozenset({".git", ".hg", ".svn", "node_modules", ".venv", "venv", "__pycache__", ".tox", ".terraform"})
-_GIT_FAILED = 2
+_PATHSPECS = (":(icase)*.y*ml*", ":(icase)*.json*")
+"""A little wider than is_manifest_name: git matches each of these against each file name."""
+_NOT_FOLLOWED = "A link that leads out of the tree is not followed; name its target on the command line."
+_KINDS = (
+    (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +35,9 @@ class Found:
     message: str = ""
 
 
-def may_hold_legacy(data: bytes) -> bool:
-    """Whether `data` holds any of the search terms."""
-    return any(term in data for term in _TERM_BYTES)
+def may_hold_legacy(text: str) -> bool:
+    """Whether `text` holds any of the search terms."""
+    return any(term in text for term in SEARCH_TERMS)
 
 
 def is_manifest_name(name: str) -> bool:
@@ -43,13 +51,12 @@ def is_manifest_name(name: str) -> bool:
 def find(paths: Iterable[Path]) -> Iterator[Found]:
     """Yield the candidates below `paths`, each once, sorted within each path.
 
-    A file that is named is always a candidate; a folder is searched by `git grep`, or by a walk where git has no
-    repository or refuses it.
+    A file that is named is always a candidate; a folder is searched for the search terms.
     """
-    seen: set[Path] = set()
+    seen: set[str] = set()
     for path in paths:
         for found in _find_one(path):
-            key = Path(os.path.abspath(found.path))  # noqa: PTH100 - resolve() would follow links
+            key = os.path.realpath(found.path)
             if key not in seen:
                 seen.add(key)
                 yield found
@@ -57,76 +64,58 @@ def find(paths: Iterable[Path]) -> Iterator[Found]:
 
 def _find_one(path: Path) -> Iterator[Found]:
     try:
-        is_folder = path.is_dir()
-        exists = is_folder or path.exists()
+        mode = path.stat().st_mode
     except OSError as error:
-        yield Found(path, "DRA510", f"{error.strerror}; check the path.")
+        what = "The target of this link" if path.is_symlink() else "This path"
+        yield Found(path, "DRA510", f"{what} cannot be read ({error.strerror}); check it.")
         return
-    if not exists:
-        yield Found(path, "DRA510", "No such file or folder; check the path.")
-    elif not is_folder:
+    if stat.S_ISDIR(mode):
+        yield from search(path, SEARCH_TERMS)
+    elif stat.S_ISREG(mode):
         yield Found(path)
     else:
-        names = git_grep(path, SEARCH_TERMS)
-        yield from _walk(path) if names is None else (Found(path / name) for name in names)
+        what = next((words for is_kind, words in _KINDS if is_kind(mode)), "something else")
+        yield Found(path, "DRA510", f"This is {what}, no file; use - to read a manifest from standard input.")
 
 
-def git_grep(folder: Path, terms: Iterable[str]) -> list[str] | None:
-    """Return the manifests below `folder` that hold one of `terms`, tracked or not but never ignored; None: no git.
+def search(folder: Path, terms: Sequence[str]) -> Iterator[Found]:
+    """Yield the manifests below `folder` that hold one of `terms`, and what could not be looked at.
 
-    Names are relative to `folder`, sorted.
+    In a git repository that is what git does not ignore; a folder that is ignored as a whole, but was named, is walked.
+    Submodules and other repositories inside are searched as well: each with its own rules of what is ignored.
     """
-    command = ["git", "-C", str(folder), "grep", "-zIlF", "--untracked"]
-    for term in terms:
-        command += ["-e", term]
-    globs = [f"*{ending}{more}" for ending in _ENDINGS for more in ("", *_TEMPLATE_ENDINGS)]
-    output = run_git([*command, "--", *(f":(icase){glob}" for glob in globs)])
-    if output is None:
-        return None
-    return sorted(os.fsdecode(name) for name in output.split(b"\0") if name)
+    is_top = (folder / ".git").exists()
+    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *_PATHSPECS)
+    if answer is None:
+        yield from _search_by_walk(folder, terms)
+        return
+    names, complaints = answer
+    yield from (Found(name) for name in names if is_manifest_name(name.name))
+    yield from (Found(item.path, "DRA510", _unreadable(item.problem)) for item in complaints)
+    beside = git.passed_over(folder)
+    for link in beside.links:
+        if (is_manifest_name(link.name) or link.is_dir()) and leads_out(link, folder):
+            yield Found(link, "DRA504", _NOT_FOLLOWED)
+    for repository in beside.repositories:
+        if repository.is_dir():
+            yield from search(repository, terms)
 
 
-def git_files(folder: Path, *globs: str) -> list[Path] | None:
-    """Return the files of the repository around `folder` that match `globs`, tracked or not; None: no git."""
-    top = run_git(["git", "-C", str(folder), "rev-parse", "--show-toplevel"])
-    if top is None:
-        return None
-    root = Path(os.fsdecode(top.rstrip(b"\n")))
-    output = run_git(
-        ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *globs]
-    )
-    return None if output is None else [root / os.fsdecode(name) for name in output.split(b"\0") if name]
-
-
-def run_git(command: list[str]) -> bytes | None:
-    """Return what git prints, where "nothing found" is nothing; None when there is no git or it refuses."""
-    try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)  # noqa: S603 - fixed words and paths
-    except OSError:
-        return None
-    return done.stdout if done.returncode < _GIT_FAILED else None
-
-
-def _walk(root: Path) -> Iterator[Found]:
-    """Search `root` without git: links are followed only when their target stays inside, and then it is met there."""
-    problems: list[OSError] = []
-    inside = root.resolve()
-    for folder, folders, names in os.walk(root, onerror=problems.append):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
-        for name in sorted(names):
-            path = Path(folder, name)
-            if not is_manifest_name(name):
-                continue
-            if path.is_symlink():
-                if path.exists() and not path.resolve().is_relative_to(inside):
-                    yield Found(path, "DRA504", "A link that leads out of the tree is not followed; name the file itself.")
-                continue
+def _search_by_walk(root: Path, terms: Sequence[str]) -> Iterator[Found]:
+    wanted = tuple(term.encode() for term in terms)
+    for path in walk(root, is_manifest_name):
+        if isinstance(path, Problem):
+            yield Found(path.path, "DRA510", _unreadable(path.reason))
+        elif path.is_symlink():
+            if leads_out(path, root):
+                yield Found(path, "DRA504", _NOT_FOLLOWED)
+        else:
             try:
-                data = path.read_bytes() if path.is_file() else b""
-            except OSError as error:
-                yield Found(path, "DRA510", f"{error.strerror}; check its permissions.")
-                continue
-            if may_hold_legacy(data) and b"\0" not in data:
-                yield Found(path)
-    for problem in problems:
-        yield Found(Path(problem.filename), "DRA510", f"{problem.strerror}; check its permissions.")
+                if holds(path, wanted):
+                    yield Found(path)
+            except Problem as problem:
+                yield Found(path, "DRA510", _unreadable(problem.reason))
+
+
+def _unreadable(reason: str) -> str:
+    return f"Could not be read ({reason}); check its permissions."

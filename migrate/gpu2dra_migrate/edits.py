@@ -160,15 +160,17 @@ class Editor:
         on_head_line = "\n" not in source.text[head:start] or start == end
         if on_head_line and not keep:
             start = node.start
+        beside_dash = item and on_head_line and not keep
         if item:
-            inner = start - source.line_start(start) if on_head_line and start < end else column + layout.dash
+            inner = start - source.line_start(start) if beside_dash and start < end else column + layout.dash
         else:
             inner = column + (layout.offset if isinstance(data, list) else layout.step)
+        layout = replace(layout, literals=False)  # a comment may follow, which would become part of a literal scalar
         text = "" if nested else self._scalar_like(node, data, flow=False, quoted=False)
         lines = [text] if text else self.safely(node, block_value, data, layout, inner)
-        if not nested or (item and on_head_line):
+        if not nested or beside_dash:
             lines[0] = lines[0].lstrip(" ")
-        if on_head_line and (item or not nested):
+        if on_head_line and (beside_dash or not nested):
             gap = source.text[after_head:start] if start < end and "\n" not in source.text[after_head:start] else " "
             joined = source.eol(head).join(lines)
             self.put(Splice(after_head, end if start < end else after_head, (gap or " ") + joined))

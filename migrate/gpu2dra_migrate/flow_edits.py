@@ -79,9 +79,13 @@ class _Cells:
         following = last + 1 < self.count and "\n" not in self.source.text[end : self.starts[last + 1]]
         if following:
             end = self.starts[last + 1]
-        elif first and first - 1 in self.kept:
+        elif first and first - 1 in self.kept and not self._comment_before(first):
             start = self.behind(first - 1)
         self.put(Splice(start, end, ""))
+
+    def _comment_before(self, index: int) -> bool:
+        """Tell whether a comment stands between entry `index` and the one before: the line break must stay then."""
+        return "#" in self.source.text[self.behind(index - 1) : self.starts[index]]
 
     def _insert_after(self, after: int, texts: list[str], style: FlowStyle, last: bool) -> None:
         source = self.source
@@ -97,7 +101,9 @@ class _Cells:
         indent = " " * (self.starts[after] - source.line_start(self.starts[after]))
         eol = source.eol(behind)
         joined = f",{eol}{indent}".join(texts) + closing
-        if source.blank_after(behind):
+        following = after + 1
+        joins = following < self.count and following not in self.kept and not self.own_line(following)
+        if source.blank_after(behind) and not (joins and not self._comment_before(following)):
             at = source.next_line(behind)
             self.put(Splice(at, at, f"{indent}{joined}{eol}"))
         else:

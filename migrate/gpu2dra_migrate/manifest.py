@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpu2dra import Context, Finding, Object, Options, Plan, plan
+from gpu2dra import Context, Finding, Keep, Object, Options, Plan, plan
 from gpu2dra.codes import finding
 from gpu2dra.demand import is_placeholder
 from gpu2dra.templates import fitting_name
 
-from gpu2dra_migrate.edits import DocumentEdit, edit, locate
+from gpu2dra_migrate import source
+from gpu2dra_migrate.edits import DocumentEdit, locate, splices_of
 from gpu2dra_migrate.emit import Verbatim
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed, YamlSyntaxError
 from gpu2dra_migrate.ignores import ignores, is_ignored
@@ -81,12 +82,19 @@ def describe(obj: object) -> str:
 
 
 def convert(
-    text: str, options: Options, context: Context = Context(), *, reason: Reason | None = None, write: bool = True
+    text: str,
+    options: Options,
+    context: Context = Context(),
+    *,
+    reason: Reason | None = None,
+    keep: Callable[[], tuple[Keep, ...]] = tuple,
+    write: bool = True,
 ) -> Conversion:
     """Return what becomes of `text`.
 
-    `context` knows what stands in other files, `reason` may forbid an object. With `write` false the edit is tried
-    but not proven, as `check` needs it. Bad input gives findings, never an exception.
+    `context` knows what stands in other files, `reason` may forbid an object; `keep`, asked only where something
+    converts, tells which tools would prune the templates. With `write` false the edit is tried but not proven, as
+    `check` needs it. Bad input gives findings, never an exception.
     """
     try:
         documents = compose(text)
@@ -94,7 +102,11 @@ def convert(
     except YamlSyntaxError as error:
         return Conversion([_unparsed(text, error)])
     context = with_neighbours(context, data)
-    parts = [_Part(index, documents[index], obj, plan(obj, options, context)) for index, obj in enumerate(data)]
+    plans = [plan(obj, options, context) for obj in data]
+    if any(plans) and (tools := keep()):
+        options = replace(options, keep=tools)
+        plans = [plan(obj, options, context) if first else first for obj, first in zip(data, plans, strict=True)]
+    parts = [_Part(index, *each) for index, each in enumerate(zip(documents, data, plans, strict=True))]
     result = Conversion()
     lines = ignores(text)
     for part in parts:
@@ -204,13 +216,15 @@ def _place(part: _Part, item: Finding) -> Located:
 def _write(text: str, parts: list[_Part], options: Options, context: Context, result: Conversion, *, write: bool) -> None:
     """Edit the text by the plans; a document whose layout forbids it is reported and left, the others still change."""
     active = [part for part in parts if part.plan]
+    documents = [part.document for part in parts]
     while active:
         edits = [_edit_of(part) for part in active]
         try:
-            new = edit(text, edits)
+            splices = splices_of(text, edits, documents)
+            new = source.apply(text, splices)
             if write:
-                prove(text, new, edits)
-                _prove_stable(new, active, options, context)
+                found = prove(text, new, edits, documents, splices, [part.data for part in parts])
+                _prove_stable(found, active, options, context)
         except CannotEdit as problem:
             part = _part_at(active, problem.line)
             if problem.code == _NO_ROOM and not part.own_file:
@@ -276,15 +290,15 @@ def _beside(parts: list[_Part]) -> list[Object]:
     return [_unquoted(t) for part in parts if part.own_file or part.plan.own_file for t in part.plan.templates]
 
 
-def _prove_stable(text: str, parts: list[_Part], options: Options, context: Context) -> None:
-    """The fourth check: converting the result again changes nothing. Raises ProofFailed."""
-    documents = compose(text)
+def _prove_stable(found: list[Any], parts: list[_Part], options: Options, context: Context) -> None:
+    """The fourth check: converting the result, `found`, again changes nothing. Raises ProofFailed."""
+    options, context = replace(options, elsewhere=False), replace(context, renames={})
     shift = 0
     for part in parts:
         before = 0 if part.own_file or part.plan.own_file else len(part.plan.templates)
         first = part.index + shift
         shift += before
-        for document in documents[first : first + before + 1]:
-            again = plan(to_data(document), options, replace(context, renames={}))
+        for obj in found[first : first + before + 1]:
+            again = plan(obj, options, context)
             if again.operations:
                 raise ProofFailed("stable", f"a second run would change {again.operations[0]['path']} again")

@@ -24,12 +24,14 @@ def prove(
     edits: Iterable[DocumentEdit],
     documents: list[Document] | None = None,
     splices: list[Splice] | None = None,
-) -> None:
-    """Raise ProofFailed unless `after` is `before` with exactly these edits.
+    data: list[Any] | None = None,
+) -> list[Any]:
+    """Return the data of `after`; raise ProofFailed unless `after` is `before` with exactly these edits.
 
     The checks: bytes outside the splices are those of `before`; `after` is YAML; its data, as our composer reads it
     and as an independent parser reads it, are those of `before` with the operations applied and the new documents in
-    their place. `documents` and `splices` are `compose(before)` and `splices_of(...)`, if the caller has them.
+    their place. `documents`, `data` and `splices` are `compose(before)`, its data and `splices_of(...)`, if the caller
+    has them.
     """
     edits = list(edits)
     documents = compose(before) if documents is None else documents
@@ -38,8 +40,10 @@ def prove(
         found = [to_data(document) for document in compose(after)]
     except YamlSyntaxError as error:
         raise ProofFailed("parse", str(error)) from None
-    _compare("data", found, _expected([to_data(document) for document in documents], edits))
+    original = [to_data(document) for document in documents] if data is None else [copied(item) for item in data]
+    _compare("data", found, _expected(original, edits))
     _compare("second parser", *_judge(before, after, edits))
+    return found
 
 
 def _check_bytes(before: str, after: str, splices: list[Splice]) -> None:
@@ -74,19 +78,13 @@ def _judge(before: str, after: str, edits: list[DocumentEdit]) -> tuple[list[Any
     of their key; there the pure Python parser of ruamel.yaml judges both texts.
     """
     try:
-        data = yaml12.parse_yaml(before.removeprefix(BOM), multi=True)
-        parse = _yaml12
+        data, found = _yaml12(before), _yaml12(after)
     except ValueError:
         try:
-            data = _ruamel(before)
+            data, found = _ruamel(before), _ruamel(after)
         except (YAMLError, ValueError) as error:
-            raise ProofFailed("second parser", f"no second parser reads the original: {error}") from None
-        parse = _ruamel
-    try:
-        found = parse(after)
-    except (YAMLError, ValueError) as error:
-        raise ProofFailed("second parser", f"the result is refused: {error}") from None
-    if len(edits) and max(edit.index for edit in edits) >= len(data):
+            raise ProofFailed("second parser", f"no second parser reads the texts: {error}") from None
+    if any(edit.index >= len(data) for edit in edits):
         raise ProofFailed("second parser", f"it sees {len(data)} documents in the original")
     return found, _expected([copied(document) for document in data], edits)
 

@@ -145,7 +145,10 @@ class _Worker:
             return result
         if not may_hold_legacy(text.encode()) and not any(old in text for _, old in self._context.renames):
             return result
-        conversion = convert_text(text, path, self._settings, self._context, self._reason(path), self._keeps(path))
+        conversion = manifest.convert(
+            text, self._settings.options, self._context, reason=self._reason(path), keep=self._keeps(path),
+            write=self._settings.mode is not Mode.CHECK,
+        )  # fmt: skip
         result.findings = conversion.findings
         result.ignored = conversion.ignored
         if conversion.text is None:
@@ -187,17 +190,6 @@ class _Worker:
             return self._keep(Path(os.path.abspath(path)).parent)  # noqa: PTH100 - as above
 
         return keeps
-
-
-def convert_text(
-    text: str, path: Path, settings: Settings, context: Context, reason: manifest.Reason | None, keeps: Callable[[], tuple[Keep, ...]]
-) -> manifest.Conversion:
-    """Return the conversion of one text; the tools that prune are asked for only where something converts."""
-    options = settings.options
-    conversion = manifest.convert(text, options, context, reason=reason, write=settings.mode is not Mode.CHECK)
-    if conversion.text is not None and (keep := keeps()):
-        conversion = manifest.convert(text, replace(options, keep=keep), context, reason=reason)
-    return conversion
 
 
 def _created(path: Path, templates: list[Object]) -> dict[Path, str]:

@@ -73,7 +73,7 @@ def requests_in(text: str) -> Iterator[str]:
     def walk(node: Any) -> Iterator[str]:
         if isinstance(node, dict):
             for key, value in node.items():
-                if key in LOOK_ALIKES:
+                if key in LOOK_ALIKES or str(key).endswith("Tolerations"):
                     continue
                 if isinstance(key, str) and LEGACY.fullmatch(key):
                     yield key

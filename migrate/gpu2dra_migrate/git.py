@@ -1,0 +1,103 @@
+"""What git knows about a folder: which files hold a text, and what its search does not enter."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+# Settings of the user's that would change the answers: coloured names, names from the top, submodules entered.
+_PLAIN = ("-c", "color.ui=false", "-c", "grep.fullName=false", "-c", "submodule.recurse=false", "-c", "core.quotePath=true")
+_FOUND_OR_NOT = (0, 1)
+_LISTED = re.compile(rb"(?:(?P<mode>\d{6}) [0-9a-f]+ \d\t)?(?P<name>[^\0]+)\0")
+_COMPLAINT = re.compile(r"(?:error|warning|fatal): .*?'(?P<name>.+)': (?P<problem>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class Complaint:
+    """A place that git could not look at."""
+
+    path: Path
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What stands in a folder that `grep` passes over: repositories inside it, and symbolic links."""
+
+    repositories: tuple[Path, ...]
+    links: tuple[Path, ...]
+
+
+def run(folder: Path, *arguments: str) -> tuple[int, bytes, str] | None:
+    """Run git in `folder`; return its exit code, output and messages, or None where there is no git."""
+    import subprocess  # noqa: PLC0415 - one file without a request needs no git
+
+    # A hook of git runs with GIT_DIR and GIT_INDEX_FILE set for its own repository; each folder here has its own.
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
+    try:
+        done = subprocess.run(  # noqa: S603 - no shell, and a folder cannot be taken for an option
+            ["git", "-C", os.fspath(folder), *_PLAIN, *arguments],  # noqa: S607 - the user's git
+            stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment,
+        )  # fmt: skip
+    except OSError:
+        return None
+    return done.returncode, done.stdout, os.fsdecode(done.stderr)
+
+
+def top_of(folder: Path) -> Path | None:
+    """Return the top of the work tree that `folder` is in, without running git; None outside one."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), None)
+
+
+def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path], list[Complaint]] | None:
+    """Return the files below `folder` that hold one of `terms`, tracked or not but never ignored, and what git says.
+
+    None where git has no repository or refuses it. Files that attributes call binary are searched, too.
+    """
+    command = ["grep", "-zlFa", "--untracked", *(word for term in terms for word in ("-e", term))]
+    answer = run(folder, *command, "--", *pathspecs)
+    if answer is None or answer[0] not in _FOUND_OR_NOT:
+        return None
+    _, output, messages = answer
+    found = sorted(os.fsdecode(name) for name in output.split(b"\0") if name)
+    return [folder / name for name in found], list(_complaints(folder, messages))
+
+
+def _complaints(folder: Path, messages: str) -> Iterator[Complaint]:
+    for line in messages.splitlines():
+        if match := _COMPLAINT.fullmatch(line):
+            yield Complaint(folder / match["name"], match["problem"])
+
+
+def passed_over(folder: Path) -> Listing:
+    """Return what `grep` does not enter below `folder`: submodules, repositories inside it, symbolic links."""
+    answer = run(folder, "ls-files", "-z", "--stage", "--others", "--exclude-standard", "--", ".")
+    repositories: list[Path] = []
+    links: list[Path] = []
+    for match in _LISTED.finditer(answer[1] if answer else b""):
+        mode, name = match["mode"], match["name"]
+        if mode == b"160000" or (mode is None and name.endswith(b"/")):
+            repositories.append(folder / os.fsdecode(name))
+        elif mode == b"120000" or mode is None:
+            path = folder / os.fsdecode(name)
+            if path.is_symlink():
+                links.append(path)
+    return Listing(tuple(sorted(set(repositories))), tuple(sorted(links)))
+
+
+def is_ignored(folder: Path) -> bool:
+    """Whether `.gitignore` and its kin leave `folder` out as a whole."""
+    answer = run(folder, "check-ignore", "-q", ".")
+    return answer is not None and answer[0] == 0
+
+
+def files(folder: Path, *pathspecs: str) -> list[Path] | None:
+    """Return the files below `folder` that match, tracked or not but never ignored; None: no repository."""
+    answer = run(folder, "ls-files", "-z", "--cached", "--others", "--exclude-standard", "--", *pathspecs)
+    if answer is None or answer[0] != 0:
+        return None
+    return [folder / os.fsdecode(name) for name in answer[1].split(b"\0") if name]

@@ -1,0 +1,205 @@
+"""Measure the command line against the bars of the design (section 8) and write the figures as JSON.
+
+Every figure is a whole process, after one warm-up, in turn with its baseline in the same run; medians are told. Run by
+`make bench`; the README's table is made from tests/bench/results/cli.json.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = Path(__file__).with_name("results") / "cli.json"
+GPU2DRA = (str(Path(sys.executable).with_name("gpu2dra")),)
+FILES = 50_000
+GPU_SHARE = 100  # one file in so many asks for a GPU
+CONVERTED = 2_000
+RUNS = 7
+
+PLAIN = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: settings-{number}
+  labels:
+    app.kubernetes.io/name: service-{number}
+data:
+  application.yaml: |
+    server:
+      port: 8080
+    feature-{number}: enabled
+"""
+DEPLOYMENT = """\
+# Serves model {number}
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: model-{number}
+  labels:
+    app: model-{number}
+spec:
+  replicas: 2
+  selector:
+    matchLabels:
+      app: model-{number}
+  template:
+    metadata:
+      labels:
+        app: model-{number}
+    spec:
+      containers:
+      - name: server
+        image: registry.example.com/inference/server:1.{number}
+        args: ["--model", "/models/{number}", "--tensor-parallel-size", "2"]
+        env:
+        - name: HF_HOME
+          value: /models/cache
+        - name: TOKEN
+          valueFrom:
+            secretKeyRef:
+              name: hub
+              key: token
+        ports:
+        - containerPort: 8000
+          name: http
+        readinessProbe:
+          httpGet:
+            path: /health
+            port: http
+          periodSeconds: 10
+        resources:
+          requests:
+            cpu: "8"
+            memory: 64Gi
+            nvidia.com/gpu: 2
+          limits:
+            memory: 64Gi
+            nvidia.com/gpu: 2 # both cards
+        volumeMounts:
+        - name: models
+          mountPath: /models
+        - name: shm
+          mountPath: /dev/shm
+      nodeSelector:
+        pool: gpu
+      volumes:
+      - name: models
+        persistentVolumeClaim:
+          claimName: models
+      - name: shm
+        emptyDir:
+          medium: Memory
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: model-{number}
+spec:
+  selector:
+    app: model-{number}
+  ports:
+  - port: 80
+    targetPort: http
+"""
+
+
+def write_tree(folder: Path, files: int, share: int) -> None:
+    """Write `files` manifests, one in `share` with a GPU, a hundred to a folder, into a git repository."""
+    for number in range(files):
+        place = folder / f"team-{number // 1000:03}" / f"app-{number // 100:04}"
+        place.mkdir(parents=True, exist_ok=True)
+        text = DEPLOYMENT if number % share == 0 else PLAIN
+        (place / f"manifest-{number}.yaml").write_text(text.format(number=number), encoding="utf-8")
+    git = ("git", "-c", "user.name=bench", "-c", "user.email=bench@example.com", "-C", str(folder))
+    for command in (("init", "-q"), ("add", "-A"), ("commit", "-q", "-m", "tree")):
+        subprocess.run([*git, *command], check=True)
+
+
+def seconds(command: Sequence[str], folder: Path) -> float:
+    """Return the wall-clock seconds of one whole process; its exit code must be one that these commands end with."""
+    begin = time.perf_counter()
+    done = subprocess.run(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    took = time.perf_counter() - begin
+    if done.returncode not in (0, 1):
+        sys.exit(f"{command}: exit {done.returncode}: {done.stderr.decode()}")
+    return took
+
+
+def in_turn(
+    ours: Sequence[str], baseline: Sequence[str], folder: Path, before: Callable[[], object] = lambda: None, runs: int = RUNS
+) -> tuple[float, float]:
+    """Return the median seconds of both commands, run in turn after one warm-up of each."""
+    times: list[tuple[float, float]] = []
+    for number in range(runs + 1):
+        before()
+        pair = (seconds(ours, folder), seconds(baseline, folder))
+        if number:
+            times.append(pair)
+    return statistics.median(one for one, _ in times), statistics.median(other for _, other in times)
+
+
+def row(what: str, bar: str, ours: float, unit: str, baseline: str, other: float, *, met: bool) -> dict[str, object]:
+    """Return one row of the results, and print it."""
+    print(f"{what}: {ours:.4g} {unit} (bar: {bar}; {baseline}: {other:.4g} {unit}) {'met' if met else 'MISSED'}", flush=True)
+    return {
+        "what": what, "bar": bar, "value": round(ours, 4), "unit": unit,
+        "baseline": baseline, "baselineValue": round(other, 4), "met": met,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Run all rows and write them."""
+    rows = []
+    python = (sys.executable, "-c", "pass")
+    with tempfile.TemporaryDirectory(prefix="gpu2dra-bench-") as name:
+        folder = Path(name)
+        one = folder / "one"
+        write_tree(one, 1, 1)
+        ours, other = in_turn((*GPU2DRA, "--version"), python, one, runs=15)
+        rows.append(row("gpu2dra --version", "80 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.080))
+        ours, other = in_turn((*GPU2DRA, "check", "team-000/app-0000/manifest-0.yaml"), python, one, runs=15)
+        rows.append(row("check of one file", "150 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.150))
+
+        tree = folder / "tree"
+        write_tree(tree, FILES, GPU_SHARE)
+        grep = ("git", "grep", "-lF", "nvidia.com/gpu")
+        start, _ = in_turn((*GPU2DRA, "--version"), python, one, runs=3)
+        ours, other = in_turn((*GPU2DRA, "check", "--quiet"), grep, tree)
+        bar = f"2 × git grep -l plus start-up ({2 * other + start:.2f} s in this run)"
+        rows.append(row(f"check of {FILES:,} files, 1 % with a GPU", bar, ours, "s", "git grep -l", other, met=ours <= 2 * other + start))
+
+        many = folder / "many"
+        write_tree(many, CONVERTED, 1)
+
+        def restore() -> None:
+            subprocess.run(["git", "-C", str(many), "checkout", "-q", "."], check=True)
+
+        copy = folder / "copy"
+
+        def fresh() -> None:
+            restore()
+            shutil.rmtree(copy, ignore_errors=True)
+
+        ours, other = in_turn((*GPU2DRA, "convert", "--quiet"), ("cp", "-r", str(many), str(copy)), many, fresh, runs=3)
+        rate, copies = CONVERTED / ours, CONVERTED / other
+        rows.append(row(f"convert of {CONVERTED:,} manifests", "1,000 files/s", rate, "files/s", "cp -r", copies, met=rate >= 1000))
+    commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    RESULTS.parent.mkdir(exist_ok=True)
+    document = {"commit": commit.stdout.strip(), "machine": machine, "rows": rows}
+    RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"written: {RESULTS.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
