@@ -109,6 +109,12 @@ _ROWS: tuple[Code, ...] = (
         "The kind is cluster-scoped, but a ResourceClaimTemplate must be in the namespace of the pods that use it.",
         "Apply the template in every namespace whose workloads name this object.",
     ),
+    Code(
+        "DRA114", "train-job-overrides", _W,
+        "Kubeflow Trainer puts resourcesPerNode of a TrainJob in the place of the runtime's container resources, claims "
+        "included.",
+        "Take resourcesPerNode out of the TrainJobs that use this runtime, or let the webhook convert their pods.",
+    ),
     # 2: left alone on purpose
     Code(
         "DRA201", "opted-out", _I,

@@ -45,12 +45,14 @@ def read_record(metadata: Mapping[str, Any], spec: Object) -> Record:
     if not isinstance(data, dict):
         return Record()
     containers, templates = data.get("containers"), data.get("templates")
-    ours = {name: made for name, made in templates.items() if isinstance(made, dict)} if isinstance(templates, dict) else {}
+    if not isinstance(containers, dict) or not isinstance(templates, dict):
+        return Record()
+    ours = {name: made for name, made in templates.items() if isinstance(made, dict)}
     users = _users(spec, ours)
     return Record(
         {
             name: {key: amount for key, amount in amounts.items() if isinstance(amount, int)}
-            for name, amounts in (containers.items() if isinstance(containers, dict) else ())
+            for name, amounts in containers.items()
             if isinstance(amounts, dict) and name in users
         },
         ours,

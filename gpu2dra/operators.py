@@ -108,10 +108,18 @@ def _trainer(subject: _Subject) -> Edits:
     amount = next((amount for name, amount in legacy if "gpu" in name.lower()), None)
     policies = _mapping(_mapping(subject.obj.get("spec")).get("mlPolicy"))
     rules = [(rule, policies[name]) for name, rule in _TRAINER.items() if isinstance(policies.get(name), dict)]
-    if amount is None or not rules:
+    if not legacy:
         return [], []
+    # pkg/runtime (Trainer up to 2.2: builder.go): resourcesPerNode takes the place of all resources of the node container.
+    note = finding(
+        "DRA114", path,
+        "A TrainJob that sets resourcesPerNode, even for CPU alone, takes the claims off this container; see to it that none does.",
+    )  # fmt: skip
+    if amount is None or not rules:
+        return [], [note]
     rule, policy = rules[0]
-    return rule(_Node(path, container, amount, policy))
+    operations, findings = rule(_Node(path, container, amount, policy))
+    return operations, [*findings, note]
 
 
 def _torch(node: _Node) -> Edits:

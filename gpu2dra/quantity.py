@@ -20,7 +20,7 @@ _SCALES: dict[str, Fraction] = {
 }
 _LARGEST = 2**63 - 1
 _LONGEST = 256
-"""Characters of a text that can still be an amount: Python refuses to read thousands of digits, and nobody means them."""
+"""Characters of a text that can still be an amount: Python refuses to read thousands of digits."""
 _LONGEST_EXPONENT = 4
 """Digits of an exponent that can still matter; 1e99999999 would take the memory of the machine."""
 
@@ -89,4 +89,4 @@ def _number_text(value: float) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return f'"{value}"' if len(value) <= _LONGEST else f'"{value[:_LONGEST]}…"'
-    return repr(value) if not isinstance(value, int) or abs(value) <= _LARGEST else f"a number of {value.bit_length()} bits"
+    return f"a number of {value.bit_length()} bits" if isinstance(value, int) and abs(value) > _LARGEST else repr(value)

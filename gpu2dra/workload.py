@@ -156,8 +156,8 @@ def _plan_template(obj: Object) -> Plan:
 def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -> Plan:
     """Return the plan of an object that holds whole objects.
 
-    Templates of a `List` become items before their users, but for those that need a file of their own (R8). Other wrappers (AppWrapper) know only some kinds of
-    objects, so their templates stand beside them.
+    Templates of a `List` become items before their users, but for those that need a file of their own (R8). Other
+    wrappers (AppWrapper) know only some kinds of objects, so their templates stand beside them.
     """
     operations: list[Operation] = []
     templates: list[Object] = []

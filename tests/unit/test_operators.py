@@ -191,7 +191,7 @@ def test_trainer_processes_per_node(policy: dict[str, Any], amount: int, becomes
     node = job(container({GPU: amount}, name="node", cpu="8"))
     after, findings = run(runtime(policy, node), (NODE, {GPU: amount}))
     assert after == runtime(policy | becomes, node)
-    assert findings == [("DRA106", NODE)]
+    assert findings == [("DRA106", NODE), ("DRA114", NODE)]
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_trainer_needs_no_edit(
     policy: dict[str, Any] | None, taken: dict[str, Amount], requests: dict[str, Any]
 ) -> None:
     obj = runtime(policy, job(container(dict(taken), name="node", **requests)))
-    assert run(obj, (NODE, taken)) == (obj, [])
+    assert run(obj, (NODE, taken)) == (obj, [("DRA114", NODE)])
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_trainer_has_no_field(policy: dict[str, Any], amount: Amount, requests: 
 def test_trainer_takes_cpu_requests_before_limits() -> None:
     limited = container({GPU: 4, "cpu": 4}, name="node")
     obj = runtime({"torch": {}}, job(limited))
-    assert run(obj, (NODE, {GPU: 4})) == (obj, [])
+    assert run(obj, (NODE, {GPU: 4})) == (obj, [("DRA114", NODE)])
     limited["resources"]["requests"] = {"cpu": 2}
     assert run(obj, (NODE, {GPU: 4})) == (obj, [("DRA315", NODE)])
 

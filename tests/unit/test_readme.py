@@ -1,0 +1,51 @@
+"""The README says what the code does: its tables come from the data that the code runs on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from gpu2dra.kinds import KINDS
+from gpu2dra_migrate.cli import cli
+
+
+def section(root: Path, name: str) -> list[str]:
+    text = (root / "README.md").read_text(encoding="utf-8")
+    begin = text.index(f"<!-- {name}: begin")
+    return text[begin : text.index(f"<!-- {name}: end")].splitlines()[1:]
+
+
+def kinds_table() -> list[str]:
+    groups: dict[tuple[str, str], list[str]] = {}
+    for kind in KINDS.values():
+        groups.setdefault((kind.group or "core", kind.since), []).append(f"{kind.kind} ({', '.join(kind.versions)})")
+    rows = [f"| {group} | {', '.join(kinds)} | {since} |" for (group, since), kinds in groups.items()]
+    return ["| group | kinds (versions) | since |", "| --- | --- | --- |", *rows]
+
+
+def bench_table(root: Path) -> list[str]:
+    results = json.loads((root / "tests/bench/results/cli.json").read_text(encoding="utf-8"))
+    rows = [
+        f"| {row['what']} | {row['value']:.4g} {row['unit']} | {row['bar']} | {row['baseline']}: "
+        f"{row['baselineValue']:.4g} {row['unit']} |"
+        for row in results["rows"]
+    ]
+    return ["| what | measured | bar | baseline in the same run |", "| --- | --- | --- | --- |", *rows, "", results["machine"] + "."]
+
+
+def test_the_kinds_are_those_of_the_table(root: Path) -> None:
+    assert section(root, "kinds") == kinds_table()
+
+
+def test_the_figures_are_those_of_the_bench(root: Path) -> None:
+    assert section(root, "bench") == bench_table(root)
+
+
+@pytest.mark.parametrize("command", ["check", "diff", "convert"])
+def test_every_option_is_told(root: Path, command: str) -> None:
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    help_text = CliRunner().invoke(cli, [command, "--help"]).output
+    options = {word.strip(",") for word in help_text.split() if word.startswith("--")} - {"--help", "--tolerations"}
+    assert {option for option in options if option.split("/")[-1] not in readme} == set()
