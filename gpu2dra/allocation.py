@@ -15,7 +15,7 @@ from gpu2dra.devices import Device
 from gpu2dra.names import namer
 
 CLAIM_LIMIT = 32
-"""Most requests, and most devices, of one ResourceClaim (resource.k8s.io DeviceRequestsMaxSize, AllocationResultsMaxSize)."""
+"""Most requests, and most devices, of one ResourceClaim (DeviceRequestsMaxSize, AllocationResultsMaxSize)."""
 
 Amount: TypeAlias = int | str
 """A number of devices, or the placeholder that will be one."""
@@ -89,47 +89,53 @@ def allocate(consumers: Sequence[Consumer], taken: Collection[str]) -> Allocatio
 
 def _share(consumers: list[Consumer], device: Device) -> tuple[list[Request], dict[str, list[Request]]]:
     """Return the requests for one outcome and which of them each container uses (R5)."""
-    owned: dict[str, Request] = {}
     for consumer in consumers:
-        count = consumer.wants[device]
-        if isinstance(count, int) and count > CLAIM_LIMIT:
-            raise CannotAllocate(
-                "DRA304", consumer.name,
-                f'Container "{consumer.name}" asks for {count} devices; a ResourceClaim holds at most {CLAIM_LIMIT}.',
-            )  # fmt: skip
-        if consumer.phase is not Phase.INIT:
-            owned[consumer.name] = Request(consumer.name, device, count)
-    uses: dict[str, list[Request]] = {name: [request] for name, request in owned.items()}
+        _check_limit(consumer, consumer.wants[device])
+    if len(consumers) == 1:  # nothing to share with, so even a placeholder will do
+        alone = Request(consumers[0].name, device, consumers[0].wants[device])
+        return [alone], {alone.name: [alone]}
+    owned = {c.name: Request(c.name, device, c.wants[device]) for c in consumers if c.phase is not Phase.INIT}
+    uses = {name: [request] for name, request in owned.items()}
     missing: dict[str, int] = {}
     for position, consumer in enumerate(consumers):
-        if consumer.phase is not Phase.INIT:
-            continue
-        if len(consumers) == 1:  # nothing to share with, so even a placeholder will do
-            extra = Request(consumer.name, device, consumer.wants[device])
-            return [extra], {consumer.name: [extra]}
-        need = _number(consumer, device)
-        uses[consumer.name] = []
-        for later in consumers[position + 1 :]:
-            if need > 0 and later.phase is not Phase.INIT:
-                need -= _number(later, device)
-                uses[consumer.name].append(owned[later.name])
-        if need > 0:
-            missing[consumer.name] = need
-    requests = list(owned.values())
-    if missing:
-        extra = Request(next(iter(missing)), device, max(missing.values()))
-        requests.append(extra)
-        for name in missing:
-            uses[name].append(extra)
-    return requests, uses
+        if consumer.phase is Phase.INIT:
+            later = [owned[c.name] for c in consumers[position + 1 :] if c.phase is not Phase.INIT]
+            uses[consumer.name], need = _borrow(_number(consumer.name, consumer.wants[device]), later)
+            if need > 0:
+                missing[consumer.name] = need
+    if not missing:
+        return list(owned.values()), uses
+    extra = Request(next(iter(missing)), device, max(missing.values()))
+    for name in missing:
+        uses[name].append(extra)
+    return [*owned.values(), extra], uses
 
 
-def _number(consumer: Consumer, device: Device) -> int:
-    count = consumer.wants[device]
+def _check_limit(consumer: Consumer, count: Amount) -> None:
+    if isinstance(count, int) and count > CLAIM_LIMIT:
+        raise CannotAllocate(
+            "DRA304",
+            consumer.name,
+            f'Container "{consumer.name}" asks for {count} devices; a ResourceClaim holds at most {CLAIM_LIMIT}.',
+        )
+
+
+def _borrow(need: int, later: list[Request]) -> tuple[list[Request], int]:
+    """Return whole requests out of `later`, in order, until `need` devices are covered, and what is still missing."""
+    borrowed: list[Request] = []
+    for request in later:
+        if need <= 0:
+            break
+        borrowed.append(request)
+        need -= _number(request.name, request.count)
+    return borrowed, need
+
+
+def _number(container: str, count: Amount) -> int:
     if isinstance(count, str):
         raise CannotAllocate(
-            "DRA316", consumer.name,
-            f'Init containers share devices with "{consumer.name}", whose amount is the placeholder {count}; '
+            "DRA316", container,
+            f'Init containers share devices with "{container}", whose amount is the placeholder {count}; '
             "write the amounts of this pod as numbers.",
         )  # fmt: skip
     return count

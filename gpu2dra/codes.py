@@ -27,13 +27,19 @@ class Code:
 _ROWS: tuple[Code, ...] = (
     # 0: converted
     Code(
-        "DRA001", "legacy-request", _W,
-        "The container asks for GPUs with an extended resource in resources.limits. The device plugin serves that name, "
+        "DRA001",
+        "legacy-request",
+        _W,
+        "The container asks for GPUs with an extended resource in resources.limits. The device plugin serves "
+        "that name, "
         "a DRA driver does not; where both run on one node the same GPU can be handed out twice.",
-        "Run `gpu2dra convert`: it moves the request to a ResourceClaimTemplate and gives each container its own devices.",
+        "Run `gpu2dra convert`: it moves the request to a ResourceClaimTemplate and gives each container its own "
+        "devices.",
     ),
     Code(
-        "DRA002", "template-renamed", _W,
+        "DRA002",
+        "template-renamed",
+        _W,
         "The name of a ResourceClaimTemplate made by gpu2dra ends in a digest of its spec, because a template's spec "
         "cannot change once it is in a cluster. This one was edited by hand, so name and spec no longer fit.",
         "Run `gpu2dra convert`: it renames the template and every reference to it. Leave the old template in the "
@@ -41,351 +47,502 @@ _ROWS: tuple[Code, ...] = (
     ),
     # 1: notes beside a conversion
     Code(
-        "DRA101", "zero-kept", _I,
+        "DRA101",
+        "zero-kept",
+        _I,
         "An amount of 0 is deliberate: it says that this container gets no GPU, or unsets the default of a chart.",
         "Nothing. It is left as it is and no claim is made for it.",
     ),
     Code(
-        "DRA102", "init-sees-more", _I,
+        "DRA102",
+        "init-sees-more",
+        _I,
         "A plain init container borrows whole requests of containers that start after it, because requests cannot be "
         "cut. It may see more devices than it asked for; the device plugin and native extended resources do the same.",
         "Nothing, unless the init container counts the devices that it sees.",
     ),
     Code(
-        "DRA103", "recreate", _I,
+        "DRA103",
+        "recreate",
+        _I,
         "The pod template of this kind cannot change once the object exists.",
         "If it is already running, delete it and apply the converted manifest.",
     ),
     Code(
-        "DRA104", "no-preemption", _W,
-        "Pods with a positive priority can evict others to get an extended resource. Up to Kubernetes 1.37 the scheduler "
+        "DRA104",
+        "no-preemption",
+        _W,
+        "Pods with a positive priority can evict others to get an extended resource. Up to Kubernetes 1.37 the "
+        "scheduler "
         "does not preempt for ResourceClaims.",
-        "Check that this workload can wait for a free device, or opt it out with the annotation gpu2dra.dev/convert: \"false\".",
+        "Check that this workload can wait for a free device, or opt it out with the annotation "
+        'gpu2dra.dev/convert: "false".',
     ),
     Code(
-        "DRA105", "template-in-own-file", _W,
+        "DRA105",
+        "template-in-own-file",
+        _W,
         "The ResourceClaimTemplate cannot stand in the same file: an object with generateName is created anew each "
         "time and a second `kubectl create` would fail on the template; a JSON file holds one document.",
         "Apply the new file once, before the workload; name it where files are listed (kustomization.yaml, CI).",
     ),
     Code(
-        "DRA106", "operator-edit", _I,
+        "DRA106",
+        "operator-edit",
+        _I,
         "The operator of this kind reads the GPU limit for something else and no longer finds it.",
         "Nothing: the value that it would have worked out is written into the field it accepts. Review it.",
     ),
     Code(
-        "DRA107", "claims-split", _I,
+        "DRA107",
+        "claims-split",
+        _I,
         "A ResourceClaim holds at most 32 requests and 32 devices.",
         "Nothing: the requests are spread over several claims, whole containers at a time.",
     ),
     Code(
-        "DRA108", "other-claim-unknown", _W,
+        "DRA108",
+        "other-claim-unknown",
+        _W,
         "The container also uses a claim whose DeviceClass could not be seen from here.",
         "Make sure that it is not the same GPU under another name, else the container would get it twice.",
     ),
     Code(
-        "DRA109", "visible-devices", _I,
+        "DRA109",
+        "visible-devices",
+        _I,
         "NVIDIA_VISIBLE_DEVICES is set in the manifest. With DRA the devices come by CDI, which sets it to `void`.",
         "Remove the variable, or make sure that nothing in the container reads it.",
     ),
     Code(
-        "DRA110", "kueue-quota", _W,
+        "DRA110",
+        "kueue-quota",
+        _W,
         "Kueue counts the extended resource. It counts claims only where deviceClassMappings names their DeviceClass.",
         "Map the DeviceClass to a resource name in Kueue's configuration before the converted workload is queued.",
     ),
     Code(
-        "DRA111", "operator-version", _I,
+        "DRA111",
+        "operator-version",
+        _I,
         "An older release of the operator has a schema without claims and drops them silently.",
         "Make sure that the cluster runs at least the release that the message names.",
     ),
     Code(
-        "DRA112", "placeholder-amount", _W,
+        "DRA112",
+        "placeholder-amount",
+        _W,
         "The amount is a placeholder that is filled in later. It becomes the count of the claim as it stands.",
-        "Make sure that it is never filled with 0: a count of 0 is refused. A changed value does not change the name of "
+        "Make sure that it is never filled with 0: a count of 0 is refused. A changed value does not change the "
+        "name of "
         "the template, so a template that is already in the cluster must be deleted first.",
     ),
     Code(
-        "DRA113", "template-per-namespace", _W,
+        "DRA113",
+        "template-per-namespace",
+        _W,
         "The kind is cluster-scoped, but a ResourceClaimTemplate must be in the namespace of the pods that use it.",
         "Apply the template in every namespace whose workloads name this object.",
     ),
     Code(
-        "DRA114", "train-job-overrides", _W,
-        "Kubeflow Trainer puts resourcesPerNode of a TrainJob in the place of the runtime's container resources, claims "
+        "DRA114",
+        "train-job-overrides",
+        _W,
+        "Kubeflow Trainer puts resourcesPerNode of a TrainJob in the place of the runtime's container resources, "
+        "claims "
         "included.",
         "Take resourcesPerNode out of the TrainJobs that use this runtime, or let the webhook convert their pods.",
     ),
     # 2: left alone on purpose
     Code(
-        "DRA201", "opted-out", _I,
-        "The annotation gpu2dra.dev/convert: \"false\" says that this workload stays on the extended resource.",
+        "DRA201",
+        "opted-out",
+        _I,
+        'The annotation gpu2dra.dev/convert: "false" says that this workload stays on the extended resource.',
         "Nothing. Remove the annotation to convert it.",
     ),
     Code(
-        "DRA202", "static-pod", _I,
+        "DRA202",
+        "static-pod",
+        _I,
         "Mirror pods and static pods come from the kubelet and may not use claims.",
         "Nothing.",
     ),
     Code(
-        "DRA203", "node-name", _W,
-        "spec.nodeName bypasses the scheduler, and only the scheduler allocates claims: the kubelet would refuse the pod.",
+        "DRA203",
+        "node-name",
+        _W,
+        "spec.nodeName bypasses the scheduler, and only the scheduler allocates claims: the kubelet would refuse "
+        "the pod.",
         "Use a nodeSelector on kubernetes.io/hostname in place of nodeName, then convert.",
     ),
     Code("DRA204", "windows", _W, "DRA does not support Windows nodes.", "Leave it on the device plugin."),
     Code(
-        "DRA205", "system-namespace", _I,
+        "DRA205",
+        "system-namespace",
+        _I,
         "Namespaces of the cluster itself, of the GPU operators and of gpu2dra are never converted: what runs there "
         "tests or serves the legacy resource.",
         "Nothing.",
     ),
     Code(
-        "DRA206", "other-scheduler", _W,
+        "DRA206",
+        "other-scheduler",
+        _W,
         "The pod names a scheduler that is not on the list of schedulers known to allocate claims.",
         "Find out whether that scheduler supports DRA, or opt the workload out.",
     ),
     Code(
-        "DRA207", "ignored-object", _I,
-        "A comment in the file ignores the request of another container of this object, and objects convert as a whole: "
+        "DRA207",
+        "ignored-object",
+        _I,
+        "A comment in the file ignores the request of another container of this object, and objects convert as a "
+        "whole: "
         "a pod with both kinds of requests would need nodes that serve both.",
         "Nothing. Remove the comment to convert the object.",
     ),
     # 3: waits for a person
     Code(
-        "DRA301", "bad-amount", _E,
+        "DRA301",
+        "bad-amount",
+        _E,
         "An amount of an extended resource is a whole number, not negative. The API server refuses anything else.",
         "Correct the amount.",
     ),
     Code(
-        "DRA302", "request-differs", _E,
+        "DRA302",
+        "request-differs",
+        _E,
         "A request for an extended resource must equal its limit. The API server refuses anything else.",
         "Make them equal, or remove the request.",
     ),
     Code(
-        "DRA303", "request-without-limit", _E,
+        "DRA303",
+        "request-without-limit",
+        _E,
         "An extended resource needs a limit; a request alone is refused by the API server.",
         "Add the limit, or remove the request.",
     ),
     Code(
-        "DRA304", "too-many-devices", _E,
+        "DRA304",
+        "too-many-devices",
+        _E,
         "A ResourceClaim holds at most 32 devices, and a container's request cannot be cut over several claims.",
         "Ask for at most 32 devices in one container.",
     ),
     Code(
-        "DRA305", "foreign-fraction", _W,
-        "Another system (HAMi, Volcano vGPU, KubeVirt, run:ai) cuts the GPU; a fraction must not silently become a card.",
+        "DRA305",
+        "foreign-fraction",
+        _W,
+        "Another system (HAMi, Volcano vGPU, KubeVirt, run:ai) cuts the GPU; a fraction must not silently become "
+        "a card.",
         "Decide which device replaces the fraction. Until then the pod is left as it is.",
     ),
     Code(
-        "DRA306", "shared-gpu", _W,
+        "DRA306",
+        "shared-gpu",
+        _W,
         "A `.shared` resource is a replica of a device (time slicing or MPS) and does not say how large the share is.",
         "Decide which device replaces it. Until then the pod is left as it is.",
     ),
     Code(
-        "DRA307", "claim-and-limit", _E,
+        "DRA307",
+        "claim-and-limit",
+        _E,
         "The container holds a claim for the same DeviceClass and a limit: it would get its GPUs twice.",
         "Remove the limit if the claim replaces it, or remove the claim.",
     ),
     Code(
-        "DRA308", "pod-level-resources", _E,
+        "DRA308",
+        "pod-level-resources",
+        _E,
         "Pod-level spec.resources can hold neither extended resources nor claims.",
         "Move the limit to the container that uses it.",
     ),
     Code(
-        "DRA309", "ephemeral-container", _E,
+        "DRA309",
+        "ephemeral-container",
+        _E,
         "Ephemeral containers can hold neither resources nor claims.",
         "Remove the limit.",
     ),
     Code(
-        "DRA310", "templated-amount", _W,
+        "DRA310",
+        "templated-amount",
+        _W,
         "The amount is an expression that another tool fills in later, so it cannot be checked or moved.",
         "Write the amount as a number, or convert what the tool puts out (pipe it through `gpu2dra convert -`).",
     ),
     Code(
-        "DRA312", "kind-without-claims", _W,
-        "The schema of this kind, or of this version of it, holds no claims: they would be dropped silently or refused.",
+        "DRA312",
+        "kind-without-claims",
+        _W,
+        "The schema of this kind, or of this version of it, holds no claims: they would be dropped silently or "
+        "refused.",
         "Use a version that holds them if there is one, or let the webhook convert its pods.",
     ),
     Code(
-        "DRA313", "malformed", _E,
+        "DRA313",
+        "malformed",
+        _E,
         "A field that leads to the containers does not have the type that the API gives it.",
         "Correct the manifest; the API server would refuse it too.",
     ),
     Code(
-        "DRA314", "amount-changed", _W,
+        "DRA314",
+        "amount-changed",
+        _W,
         "The container is already served by a claim of another amount. The resources of a running pod cannot change.",
         "Recreate the pod with the new amount.",
     ),
     Code(
-        "DRA315", "operator-reads-limit", _W,
+        "DRA315",
+        "operator-reads-limit",
+        _W,
         "The operator of this kind reads the GPU limit for something else and has no other field for it.",
         "Leave it on the extended resource, or let the webhook convert its pods: the operator reads its own object.",
     ),
     Code(
-        "DRA316", "placeholder-in-init", _W,
+        "DRA316",
+        "placeholder-in-init",
+        _W,
         "Init containers share devices with the containers that start after them; with a placeholder for an amount "
         "nobody can say how many.",
         "Write the amounts of this pod as numbers.",
     ),
     # 4: a legacy name outside a known PodSpec
     Code(
-        "DRA401", "unknown-kind", _W,
+        "DRA401",
+        "unknown-kind",
+        _W,
         "This kind is not in the table of kinds, so nobody knows whether its schema holds claims.",
         "Convert it by hand if it does, or let the webhook convert its pods.",
     ),
     Code(
-        "DRA402", "custom-resource-field", _W,
+        "DRA402",
+        "custom-resource-field",
+        _W,
         "This custom resource has a field of its own for the GPU and builds the pod itself.",
         "See the message for what this operator offers; the webhook converts the pods that it makes.",
     ),
     Code(
-        "DRA403", "helm-values", _W,
+        "DRA403",
+        "helm-values",
+        _W,
         "Values of a Helm chart: what they become is decided by the chart's templates.",
         "Convert the chart, use the chart's own switch for DRA if it has one, or let the webhook convert its pods.",
     ),
     Code(
-        "DRA404", "resource-quota", _W,
-        "A ResourceQuota on the extended resource does not count claims (Kubernetes 1.34 and 1.35; later ones count them "
+        "DRA404",
+        "resource-quota",
+        _W,
+        "A ResourceQuota on the extended resource does not count claims (Kubernetes 1.34 and 1.35; later ones "
+        "count them "
         "where the DeviceClass carries extendedResourceName).",
-        "Add <class>.deviceclass.resource.k8s.io/devices beside it, e.g. gpu.nvidia.com.deviceclass.resource.k8s.io/devices.",
+        "Add <class>.deviceclass.resource.k8s.io/devices beside it, e.g. "
+        "gpu.nvidia.com.deviceclass.resource.k8s.io/devices.",
     ),
     Code(
-        "DRA405", "limit-range", _E,
+        "DRA405",
+        "limit-range",
+        _E,
         "A LimitRange on the extended resource puts the limit back on converted pods or refuses them.",
         "Remove the resource from the LimitRange before workloads of its namespace are converted.",
     ),
     Code(
-        "DRA406", "kueue", _W,
-        "Kueue quota on the extended resource does not count claims unless deviceClassMappings names their DeviceClass.",
+        "DRA406",
+        "kueue",
+        _W,
+        "Kueue quota on the extended resource does not count claims unless deviceClassMappings names their "
+        "DeviceClass.",
         "Add the mapping to Kueue's configuration, and the mapped name to coveredResources.",
     ),
     Code(
-        "DRA407", "autoscaler", _W,
+        "DRA407",
+        "autoscaler",
+        _W,
         "A node autoscaler decides by the extended resource; pods with claims do not ask for it.",
         "Check that the autoscaler supports DRA and is told so; Karpenter ignores claims by default.",
     ),
     Code(
-        "DRA408", "queue-capacity", _W,
+        "DRA408",
+        "queue-capacity",
+        _W,
         "A queue of a batch scheduler counts the extended resource and does not see claims.",
         "Check what the scheduler offers for DRA before workloads of this queue are converted.",
     ),
     Code(
-        "DRA409", "kustomize-patch", _W,
-        "A Kustomize patch sets the request. A patch is part of an object, and a template inside a patch breaks the build.",
+        "DRA409",
+        "kustomize-patch",
+        _W,
+        "A Kustomize patch sets the request. A patch is part of an object, and a template inside a patch breaks "
+        "the build.",
         "Convert what `kustomize build` prints, or move the request to the base by hand.",
     ),
     Code(
-        "DRA410", "overlay-touches-base", _W,
-        "A Kustomize overlay patches the GPU request of this object; converting the base alone would break the overlay or "
+        "DRA410",
+        "overlay-touches-base",
+        _W,
+        "A Kustomize overlay patches the GPU request of this object; converting the base alone would break the "
+        "overlay or "
         "ask for the GPU twice.",
         "Convert base and overlay together.",
     ),
     Code(
-        "DRA411", "embedded-manifest", _W,
+        "DRA411",
+        "embedded-manifest",
+        _W,
         "A manifest stands inside a string (a ConfigMap, a script), where its reader alone knows what becomes of it.",
         "Convert it by hand: take the text out, run `gpu2dra convert -` over it and put it back.",
     ),
     Code(
-        "DRA412", "name-as-value", _W,
+        "DRA412",
+        "name-as-value",
+        _W,
         "The resource name stands as a value: some program is told which resource to ask for or to look at.",
         "Look up what reads it and what it offers for DRA.",
     ),
     Code(
-        "DRA413", "openshift-template", _W,
+        "DRA413",
+        "openshift-template",
+        _W,
         "The objects of an OpenShift Template are completed by parameters when it is processed.",
         "Convert what `oc process` prints.",
     ),
     Code(
-        "DRA414", "policy-or-alert", _W,
+        "DRA414",
+        "policy-or-alert",
+        _W,
         "A policy, an alert rule or a dashboard names the extended resource and goes silent for converted workloads.",
         "Add the same rule for resourceClaims.",
     ),
     Code(
-        "DRA415", "spark-gpu", _W,
+        "DRA415",
+        "spark-gpu",
+        _W,
         "SparkApplication asks for GPUs by driver.gpu or executor.gpu, which can only name an extended resource.",
         "Use a pod template file with claims, or let the webhook convert its pods.",
     ),
     Code(
-        "DRA416", "scheduler-configuration", _W,
+        "DRA416",
+        "scheduler-configuration",
+        _W,
         "The configuration of a scheduler or of a cluster component names the extended resource.",
         "Check that it treats claims as it should before workloads are converted.",
     ),
     Code(
-        "DRA417", "notebook-spawner", _W,
+        "DRA417",
+        "notebook-spawner",
+        _W,
         "JupyterHub's KubeSpawner takes GPUs by extra_resource_limits.",
         "Use kubespawner_override with extra_pod_config.resourceClaims and extra_container_config.resources.claims, or "
         "the webhook. (extra_container_config.resources replaces the CPU and memory limits: repeat them there.)",
     ),
     Code(
-        "DRA418", "json-patch", _W,
+        "DRA418",
+        "json-patch",
+        _W,
         "A JSON Patch names the extended resource by its pointer; it fails once the request is gone from its target.",
         "Convert patch and target together.",
     ),
     Code(
-        "DRA419", "schema-or-example", _I,
+        "DRA419",
+        "schema-or-example",
+        _I,
         "A schema, a description or an example text names the resource; nothing asks for a GPU here.",
         "Nothing.",
     ),
     Code(
-        "DRA420", "misplaced-request", _W,
-        "The name stands where the API of this kind has no field for it: the API server drops it, and nothing asks for a "
+        "DRA420",
+        "misplaced-request",
+        _W,
+        "The name stands where the API of this kind has no field for it: the API server drops it, and nothing "
+        "asks for a "
         "GPU.",
         "Move it to resources.limits of the container that uses the GPU, or remove it.",
     ),
     # 5: the file
-    Code("DRA501", "broken-yaml", _E, "The file is not valid YAML, so nothing in it was looked at.", "Correct it at the place named."),
+    Code(
+        "DRA501",
+        "broken-yaml",
+        _E,
+        "The file is not valid YAML, so nothing in it was looked at.",
+        "Correct it at the place named.",
+    ),
     Code("DRA502", "not-utf8", _E, "Kubernetes reads manifests as UTF-8; this file is not.", "Save it as UTF-8."),
     Code(
-        "DRA503", "too-large", _E,
+        "DRA503",
+        "too-large",
+        _E,
         "The file is larger than the limit, as rendered bundles and dumps are.",
         "Raise --max-size, or exclude the file in .gpu2dra.yaml.",
     ),
     Code(
-        "DRA504", "outside-tree", _I,
+        "DRA504",
+        "outside-tree",
+        _I,
         "A symbolic link that leads out of the tree is not followed.",
         "Name the file itself on the command line.",
     ),
     Code(
-        "DRA505", "proof-failed", _E,
-        "The converted text did not pass one of the checks that stand between a conversion and your file, so nothing was written.",
+        "DRA505",
+        "proof-failed",
+        _E,
+        "The converted text did not pass one of the checks that stand between a conversion and your file, so "
+        "nothing was written.",
         "This is a bug in gpu2dra: please report it with the file.",
     ),
     Code(
-        "DRA506", "shared-anchor", _W,
+        "DRA506",
+        "shared-anchor",
+        _W,
         "The request stands in a block that other places take over by an alias; changing it would change them too.",
         "Write the block out where it is used, then convert.",
     ),
     Code(
-        "DRA507", "merge-key", _W,
+        "DRA507",
+        "merge-key",
+        _W,
         "The request comes in by a merge key (<<), so there is no text of its own to change.",
         "Write the merged block out, then convert.",
     ),
     Code(
-        "DRA508", "duplicate-key", _W,
+        "DRA508",
+        "duplicate-key",
+        _W,
         "A key stands twice in one map. Kubernetes takes the last one and strict tools refuse the file.",
         "Remove one of them, then convert.",
     ),
     Code(
-        "DRA509", "template-file", _W,
+        "DRA509",
+        "template-file",
+        _W,
         "The file is a template of another tool (Helm, Jinja, Go templates) and becomes YAML only when it is rendered.",
         "Convert what the tool prints, or let the webhook convert the pods.",
     ),
     Code("DRA510", "unreadable", _E, "The file or folder could not be read.", "Check the path and its permissions."),
     Code(
-        "DRA511", "cannot-place-template", _E,
+        "DRA511",
+        "cannot-place-template",
+        _E,
         "There is no place in this file where a new document can stand.",
         "See the message; put the template that `gpu2dra diff` would make into a file of its own by hand.",
     ),
     Code(
-        "DRA512", "not-a-manifest", _W,
+        "DRA512",
+        "not-a-manifest",
+        _W,
         "The file names a legacy resource but holds no Kubernetes object: it has no apiVersion and kind.",
         "See whether something reads it as a request for a GPU.",
     ),
     Code(
-        "DRA599", "internal-error", _E,
+        "DRA599",
+        "internal-error",
+        _E,
         "gpu2dra itself failed on this file. Nothing was written.",
         "This is a bug: please report it with the file. GPU2DRA_DEBUG=1 shows where it happened.",
     ),
-)  # fmt: skip
+)
 
 CODES: dict[str, Code] = {row.code: row for row in _ROWS}
 

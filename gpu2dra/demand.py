@@ -1,4 +1,4 @@
-"""What each container of a PodSpec asks for: legacy names and amounts, and what stands against a conversion (R1, R2)."""
+"""What each container of a PodSpec asks for, by legacy names, and what stands against a conversion (R1, R2)."""
 
 from __future__ import annotations
 
@@ -133,7 +133,9 @@ def _read_container(container: Object, path: str, phase: Phase, reading: Reading
         if amount is None:
             continue
         if amount == 0:
-            reading.notes.append(finding("DRA101", where, f"{key}: 0 says that this container gets none; left as it is."))
+            reading.notes.append(
+                finding("DRA101", where, f"{key}: 0 says that this container gets none; left as it is.")
+            )
         elif blocker := _no_outcome(resource, where):
             reading.blockers.append(blocker)
         else:
@@ -159,13 +161,15 @@ def _no_outcome(resource: LegacyResource, where: str) -> Finding | None:
     )  # fmt: skip
 
 
-def _amount(
-    limits: Object, requests: Object, key: str, places: dict[str, str], reading: Reading
-) -> int | str | None:
+def _amount(limits: Object, requests: Object, key: str, places: dict[str, str], reading: Reading) -> int | str | None:
     """Return the amount by rule R1, or None after adding what is wrong with it to the blockers of `reading`."""
     if key not in limits:
         reading.blockers.append(
-            finding("DRA303", places["requests"], f"{key} is requested without a limit; add the limit or remove the request.")
+            finding(
+                "DRA303",
+                places["requests"],
+                f"{key} is requested without a limit; add the limit or remove the request.",
+            )
         )
         return None
     amounts: dict[str, int | str] = {}
@@ -177,7 +181,9 @@ def _amount(
             amounts[section] = value
         elif isinstance(value, str) and any(mark in value for mark in _TEMPLATE_MARKS):
             reading.blockers.append(
-                finding("DRA310", places[section], f'The amount of {key} is the expression "{value}"; write it as a number.')
+                finding(
+                    "DRA310", places[section], f'The amount of {key} is the expression "{value}"; write it as a number.'
+                )
             )
             return None
         else:

@@ -110,10 +110,11 @@ def _trainer(subject: _Subject) -> Edits:
     rules = [(rule, policies[name]) for name, rule in _TRAINER.items() if isinstance(policies.get(name), dict)]
     if not legacy:
         return [], []
-    # pkg/runtime (Trainer up to 2.2: builder.go): resourcesPerNode takes the place of all resources of the node container.
+    # pkg/runtime (builder.go up to Trainer 2.2): resourcesPerNode takes the place of all resources of the container.
     note = finding(
         "DRA114", path,
-        "A TrainJob that sets resourcesPerNode, even for CPU alone, takes the claims off this container; see to it that none does.",
+        "A TrainJob that sets resourcesPerNode, even for CPU alone, takes the claims off this container; "
+        "see to it that none does.",
     )  # fmt: skip
     if amount is None or not rules:
         return [], [note]

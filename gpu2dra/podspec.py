@@ -149,11 +149,15 @@ def _own_claims(pod: Pod, wanting: Sequence[Demand], context: Context, plan: Pod
             text = f'Container "{demand.name}" also uses claim "{entry.get("name")}"'
             if classes is None:
                 plan.findings.append(
-                    finding("DRA108", path, f"{text}, whose DeviceClass is not known here; make sure it is another device.")
+                    finding(
+                        "DRA108", path, f"{text}, whose DeviceClass is not known here; make sure it is another device."
+                    )
                 )
             elif same := classes & wanted:
                 blockers.append(
-                    finding("DRA307", path, f"{text} for {', '.join(sorted(same))} and has a limit; remove one of them.")
+                    finding(
+                        "DRA307", path, f"{text} for {', '.join(sorted(same))} and has a limit; remove one of them."
+                    )
                 )
     return blockers
 
@@ -241,7 +245,9 @@ def _notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context)
     notes: list[Finding] = []
     path = pod.spec_path
     if allocation.split:
-        notes.append(finding("DRA107", path, f"The requests are spread over {len(allocation.claims)} claims (32 devices each)."))
+        notes.append(
+            finding("DRA107", path, f"The requests are spread over {len(allocation.claims)} claims (32 devices each).")
+        )
     priority, name = pod.spec.get("priority"), pod.spec.get("priorityClassName")
     value = priority if isinstance(priority, int) else context.priorities.get(name, 1) if isinstance(name, str) else 0
     if value > 0:
@@ -256,18 +262,22 @@ def _notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context)
         for legacy in demand.legacy:
             if is_placeholder(legacy.amount):
                 where = pointer(demand.path, "resources", "limits", legacy.resource.name)
-                notes.append(finding("DRA112", where, f"The count of the claim is {legacy.amount}; it must not become 0."))
+                notes.append(
+                    finding("DRA112", where, f"The count of the claim is {legacy.amount}; it must not become 0.")
+                )
         environment = demand.container.get("env")
         for index, variable in enumerate(environment if demand.legacy and isinstance(environment, list) else ()):
             if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
                 where = pointer(demand.path, "env", index)
-                notes.append(finding("DRA109", where, "NVIDIA_VISIBLE_DEVICES is set to `void` for devices of a claim."))
+                notes.append(
+                    finding("DRA109", where, "NVIDIA_VISIBLE_DEVICES is set to `void` for devices of a claim.")
+                )
     for metadata, base in ((pod.workload, ""), (pod.metadata, pod.base)):
         labels = metadata.get("labels")
         if isinstance(labels, dict) and "kueue.x-k8s.io/queue-name" in labels:
             where = pointer(base, "metadata", "labels", "kueue.x-k8s.io/queue-name")
-            notes.append(finding("DRA110", where, "Kueue counts claims only with deviceClassMappings for their DeviceClass."))
+            notes.append(
+                finding("DRA110", where, "Kueue counts claims only with deviceClassMappings for their DeviceClass.")
+            )
             break
     return notes
-
-

@@ -10,12 +10,13 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-_SYNTAX = re.compile(
-    r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII
-)
+_SYNTAX = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
 _SCALES: dict[str, Fraction] = {
     "": Fraction(1),
-    **{suffix: Fraction(1000) ** power for suffix, power in zip("numkMGTPE", (-3, -2, -1, 1, 2, 3, 4, 5, 6), strict=True)},
+    **{
+        suffix: Fraction(1000) ** power
+        for suffix, power in zip("numkMGTPE", (-3, -2, -1, 1, 2, 3, 4, 5, 6), strict=True)
+    },
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _LARGEST = 2**63 - 1
@@ -83,7 +84,7 @@ def _round_up(value: Fraction, parts: int) -> Fraction:
 
 def _number_text(value: float) -> str:
     """Return a JSON number's text without a fraction that is zero: 2.0 is sent as 2."""
-    return format(Decimal(repr(value)), "f").removesuffix(".0") if value == value and abs(value) != float("inf") else "NaN"
+    return format(Decimal(repr(value)), "f").removesuffix(".0")
 
 
 def _shown(value: object) -> str:

@@ -41,7 +41,10 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     (re.compile(_MIG), Meaning.MIG),
     (re.compile(rf"nvidia\.com/gpu\.shared|{_MIG}\.shared"), Meaning.SHARED),
     (re.compile(r"nvidia\.com/(?:gpumem|gpumem-percentage|gpucores)"), Meaning.FRACTION),
-    (re.compile(r"volcano\.sh/(?:vgpu-(?:number|memory|memory-percentage|cores)|gpu-(?:memory|number))"), Meaning.FRACTION),
+    (
+        re.compile(r"volcano\.sh/(?:vgpu-(?:number|memory|memory-percentage|cores)|gpu-(?:memory|number))"),
+        Meaning.FRACTION,
+    ),
     (re.compile(r"nvidia\.com/(?=[A-Z0-9_]*[A-Z])[A-Z0-9]+_[A-Za-z0-9_-]+"), Meaning.PASSTHROUGH),
 )
 QUOTA_PREFIXES = ("requests.", "limits.")

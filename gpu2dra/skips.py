@@ -93,7 +93,10 @@ def _static(pod: Pod) -> Iterator[tuple[str, str]]:
 
 def _system_namespace(pod: Pod) -> Iterator[tuple[str, str]]:
     if pod.namespace in SYSTEM_NAMESPACES:
-        yield "/metadata/namespace", f"Left alone: namespace {pod.namespace} belongs to the cluster or to a GPU operator."
+        yield (
+            "/metadata/namespace",
+            f"Left alone: namespace {pod.namespace} belongs to the cluster or to a GPU operator.",
+        )
 
 
 def _windows(pod: Pod) -> Iterator[tuple[str, str]]:
@@ -110,7 +113,7 @@ def _node_name(pod: Pod) -> Iterator[tuple[str, str]]:
     if name := pod.spec.get("nodeName"):
         yield (
             pointer(pod.spec_path, "nodeName"),
-            f'Left alone: nodeName "{name}" bypasses the scheduler, which allocates claims; use a nodeSelector instead.',
+            f'Left alone: nodeName "{name}" bypasses the scheduler, which allocates claims; use a nodeSelector.',
         )
 
 
@@ -126,7 +129,10 @@ def _scheduler(pod: Pod) -> Iterator[tuple[str, str]]:
 def _foreign(pod: Pod) -> Iterator[tuple[str, str]]:
     for path, key, value in _annotations(pod):
         if system := FOREIGN_ANNOTATIONS.get(key):
-            yield path, f"{system} cuts or chooses the GPU of this pod ({key}: {value}); choose the device that replaces it."
+            yield (
+                path,
+                f"{system} cuts or chooses the GPU of this pod ({key}: {value}); choose the device that replaces it.",
+            )
 
 
 def _share(pod: Pod) -> Iterator[tuple[str, str]]:
@@ -134,7 +140,10 @@ def _share(pod: Pod) -> Iterator[tuple[str, str]]:
         test = SHARE_SELECTORS.get(label)
         for value in values if test else ():
             if test and test(str(value)):
-                yield path, f"Nodes with {label}: {value} hand out shares or slices, so the amount does not count whole GPUs."
+                yield (
+                    path,
+                    f"Nodes with {label}: {value} hand out shares or slices, so the amount does not count whole GPUs.",
+                )
 
 
 def _node_labels(pod: Pod) -> Iterator[tuple[str, str, list[Any]]]:

@@ -1,4 +1,4 @@
-"""ResourceClaimTemplates: what they look like in each API version, how they are named, and how ours are known (R8, R9)."""
+"""ResourceClaimTemplates: their shape in each API version, their names, and how ours are known (R8, R9)."""
 
 from __future__ import annotations
 

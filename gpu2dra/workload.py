@@ -24,9 +24,9 @@ _NOTHING_KNOWN = Context()
 def plan(obj: Any, options: Options = _PLAIN, context: Context = _NOTHING_KNOWN) -> Plan:
     """Return how `obj` moves from legacy GPU resources to claims (rules R1 to R15 of the design).
 
-    `obj` is one object as plain data, whatever it is, and is not changed. The result is empty, but for findings, when there is nothing
-    to convert or something forbids it. Converted input gives an empty plan (R13). Bad input gives findings, never an
-    exception.
+    `obj` is one object as plain data, whatever it is, and is not changed. The result is empty, but for findings, when
+    there is nothing to convert or something forbids it. Converted input gives an empty plan (R13). Bad input gives
+    findings, never an exception.
     """
     result, seen = _plan_object(obj, options, context) if isinstance(obj, dict) else (Plan(), set())
     if not options.elsewhere or _has_objects(obj):
@@ -73,9 +73,7 @@ def _blockers(workload: Workload, pods: list[PodPlan], options: Options) -> list
     return blockers
 
 
-def _join(
-    obj: Object, kind: Kind, pods: list[PodPlan], references: tuple[Operation, ...], options: Options
-) -> Plan:
+def _join(obj: Object, kind: Kind, pods: list[PodPlan], references: tuple[Operation, ...], options: Options) -> Plan:
     operations = [operation for pod in pods for operation in pod.operations]
     findings = [item for pod in pods for item in pod.findings]
     access = [item for pod in pods for item in pod.access]
@@ -95,17 +93,21 @@ def _join(
 
 def _object_notes(kind: Kind, own_file: bool) -> Iterator[Finding]:
     if kind.recreate and not own_file:
-        yield finding("DRA103", "/kind", f"A {kind.kind} that exists cannot change its pods: delete it before you apply this.")
+        yield finding(
+            "DRA103", "/kind", f"A {kind.kind} that exists cannot change its pods: delete it before you apply this."
+        )
     if own_file:
         yield finding(
             "DRA105", "/metadata/generateName",
             "The template goes into a file of its own: apply it once, since generateName makes a new object each time.",
         )  # fmt: skip
     if not kind.namespaced:
-        text = f"A {kind.kind} has no namespace, its pods and their ResourceClaimTemplate have: apply the template in each."
+        text = f"A {kind.kind} has no namespace, its pods and their template have one: apply the template in each."
         yield finding("DRA113", "/kind", text)
     if not kind.since.startswith("Kubernetes"):
-        yield finding("DRA111", "/apiVersion", f"Claims in a {kind.kind} need {kind.since} or later; older ones drop them.")
+        yield finding(
+            "DRA111", "/apiVersion", f"Claims in a {kind.kind} need {kind.since} or later; older ones drop them."
+        )
 
 
 def _name(metadata: Object) -> str:
@@ -149,7 +151,7 @@ def _plan_template(obj: Object) -> Plan:
     old = obj.get("metadata", {}).get("name") if name else None
     if name is None or name == old:
         return Plan()
-    text = f"The spec of this template was edited, so its name must be {name}; the old one may still be in use in the cluster."
+    text = f"The spec of this template was edited, so its name must be {name}; the old one may still be in use."
     return Plan(operations=(replace("/metadata/name", name),), findings=(finding("DRA002", "/metadata/name", text),))
 
 

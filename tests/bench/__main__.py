@@ -136,7 +136,11 @@ def seconds(command: Sequence[str], folder: Path) -> float:
 
 
 def in_turn(
-    ours: Sequence[str], baseline: Sequence[str], folder: Path, before: Callable[[], object] = lambda: None, runs: int = RUNS
+    ours: Sequence[str],
+    baseline: Sequence[str],
+    folder: Path,
+    before: Callable[[], object] = lambda: None,
+    runs: int = RUNS,
 ) -> tuple[float, float]:
     """Return the median seconds of both commands, run in turn after one warm-up of each."""
     times: list[tuple[float, float]] = []
@@ -150,7 +154,10 @@ def in_turn(
 
 def row(what: str, bar: str, ours: float, unit: str, baseline: str, other: float, *, met: bool) -> dict[str, object]:
     """Return one row of the results, and print it."""
-    print(f"{what}: {ours:.4g} {unit} (bar: {bar}; {baseline}: {other:.4g} {unit}) {'met' if met else 'MISSED'}", flush=True)
+    print(
+        f"{what}: {ours:.4g} {unit} (bar: {bar}; {baseline}: {other:.4g} {unit}) {'met' if met else 'MISSED'}",
+        flush=True,
+    )
     return {
         "what": what, "bar": bar, "value": round(ours, 4), "unit": unit,
         "baseline": baseline, "baselineValue": round(other, 4), "met": met,
@@ -166,9 +173,13 @@ def main() -> None:
         one = folder / "one"
         write_tree(one, 1, 1)
         ours, other = in_turn((*GPU2DRA, "--version"), python, one, runs=15)
-        rows.append(row("gpu2dra --version", "80 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.080))
+        rows.append(
+            row("gpu2dra --version", "80 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.080)
+        )
         ours, other = in_turn((*GPU2DRA, "check", "team-000/app-0000/manifest-0.yaml"), python, one, runs=15)
-        rows.append(row("check of one file", "150 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.150))
+        rows.append(
+            row("check of one file", "150 ms", ours * 1000, "ms", "python -c pass", other * 1000, met=ours <= 0.150)
+        )
 
         tree = folder / "tree"
         write_tree(tree, FILES, GPU_SHARE)
@@ -176,7 +187,17 @@ def main() -> None:
         start, _ = in_turn((*GPU2DRA, "--version"), python, one, runs=3)
         ours, other = in_turn((*GPU2DRA, "check", "--quiet"), grep, tree)
         bar = f"2 × git grep -l plus start-up ({2 * other + start:.2f} s in this run)"
-        rows.append(row(f"check of {FILES:,} files, 1 % with a GPU", bar, ours, "s", "git grep -l", other, met=ours <= 2 * other + start))
+        rows.append(
+            row(
+                f"check of {FILES:,} files, 1 % with a GPU",
+                bar,
+                ours,
+                "s",
+                "git grep -l",
+                other,
+                met=ours <= 2 * other + start,
+            )
+        )
 
         many = folder / "many"
         write_tree(many, CONVERTED, 1)
@@ -192,9 +213,20 @@ def main() -> None:
 
         ours, other = in_turn((*GPU2DRA, "convert", "--quiet"), ("cp", "-r", str(many), str(copy)), many, fresh, runs=3)
         rate, copies = CONVERTED / ours, CONVERTED / other
-        rows.append(row(f"convert of {CONVERTED:,} manifests", "1,000 files/s", rate, "files/s", "cp -r", copies, met=rate >= 1000))
+        rows.append(
+            row(
+                f"convert of {CONVERTED:,} manifests",
+                "1,000 files/s",
+                rate,
+                "files/s",
+                "cp -r",
+                copies,
+                met=rate >= 1000,
+            )
+        )
     commit = subprocess.run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], check=True, capture_output=True, text=True)
-    machine = f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    system = f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
+    machine = f"{platform.machine()}, {os.cpu_count()} cores, {system}"
     RESULTS.parent.mkdir(exist_ok=True)
     document = {"commit": commit.stdout.strip(), "machine": machine, "rows": rows}
     RESULTS.write_text(json.dumps(document, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
+
 from gpu2dra.kinds import KINDS
 from gpu2dra_migrate.cli import cli
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def section(root: Path, name: str) -> list[str]:
@@ -32,7 +36,13 @@ def bench_table(root: Path) -> list[str]:
         f"{row['baselineValue']:.4g} {row['unit']} |"
         for row in results["rows"]
     ]
-    return ["| what | measured | bar | baseline in the same run |", "| --- | --- | --- | --- |", *rows, "", results["machine"] + "."]
+    return [
+        "| what | measured | bar | baseline in the same run |",
+        "| --- | --- | --- | --- |",
+        *rows,
+        "",
+        results["machine"] + ".",
+    ]
 
 
 def test_the_kinds_are_those_of_the_table(root: Path) -> None:
