@@ -37,21 +37,31 @@ help: ## list the targets
 demo: $(BASE) ## show real manifests being converted
 	@$(BIN)/python examples/demo.py
 
-# Outside the repository, where nothing that the tests hold (Argo CD's and Flux' marks) counts as the user's own.
+# In a folder outside the repository: what the tests hold (Argo CD's and Flux' marks) says nothing about the examples.
 .PHONY: examples
-examples: $(BASE) ## write what the tool prints for examples/legacy and tests/golden again
-	@rm -rf examples/converted; folder=$$(mktemp -d) && cp -R examples/legacy "$$folder/converted" && \
+examples: $(DEV) ## write what the tool prints for examples/legacy and tests/golden again
+	@folder=$$(mktemp -d) && cp -R examples/legacy "$$folder/converted" && \
 	{ $(BIN)/python -m gpu2dra_migrate convert --quiet "$$folder/converted" || [ $$? -eq 1 ]; } && \
-	cp -R "$$folder/converted" examples && rm -rf "$$folder"
+	rm -rf examples/converted && cp -R "$$folder/converted" examples && rm -rf "$$folder"
 	@$(BIN)/python tests/golden/test_shapes.py
 
 .PHONY: test
-test: lint ## lint, then every test
-	$(BIN)/python -m pytest -n auto
+test: lint binaries ## lint, then every test
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
 .PHONY: test-fast
 test-fast: $(DEV) ## only the tests that take no more than seconds
-	$(BIN)/python -m pytest -n auto -m 'not slow'
+	$(BIN)/python -m pytest -n auto -m 'not slow and not controlplane'
+
+# Built once, from Go modules that tests/controlplane/versions pins, into the user's cache; minutes for the first time.
+.PHONY: binaries
+binaries: $(DEV) ## build Kubernetes, helm and kustomize for the tests
+	@PYTHONPATH=tests $(BIN)/python -m controlplane build
+
+VERSION := 1.37
+.PHONY: cluster
+cluster: $(DEV) ## run a control plane until Ctrl-C: make cluster VERSION=1.34
+	@PYTHONPATH=tests $(BIN)/python -m controlplane up $(VERSION)
 
 .PHONY: lint
 lint: $(DEV) ## ruff, mypy --strict and the import contracts
@@ -93,7 +103,7 @@ check-pythons: $(UV)
 	  python=$$("$$python" -c 'import sys; print(sys.executable)'); env="$(ENV)-$$version"; \
 	  $(UV) venv --quiet --clear --no-project --python "$$python" "$$env" && \
 	  $(UV) pip install --quiet --python "$$env" --no-verify-hashes --constraint $(CONSTRAINTS) --editable '.[test]' && \
-	  "$$env/bin/python" -m pytest -n auto -m 'not slow' || exit 1; \
+	  "$$env/bin/python" -m pytest -n auto -m 'not slow and not controlplane' || exit 1; \
 	  ran="$$ran $$version"; \
 	done; \
 	[ -n "$$ran" ] && echo "The tests passed on Python$$ran with $(CONSTRAINTS)"

@@ -42,7 +42,8 @@ class Demo:
         *lines, last = self.tool("check", FOLDER, expected=FOUND).splitlines()
         findings = [line for line in lines if line.startswith(f"{FOLDER}/")]
         rest = [*lines[len(findings) :], last]
-        print(*findings[:LINES], f"… and {len(findings) - LINES} more", *rest, sep="\n")
+        more = [f"… and {len(findings) - LINES} more"] if len(findings) > LINES else []
+        print(*findings[:LINES], *more, *rest, sep="\n")
 
         self.heading("What would change, in a plain pod and in one whose init containers share with others:")
         print(self.tool("diff", *(f"{FOLDER}/{name}" for name in SHOWN), expected=FOUND), end="")

@@ -8,6 +8,7 @@ from typing import Any
 
 from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, allocate
 from gpu2dra.codes import finding
+from gpu2dra.converted import ANNOTATION as RECORD_ANNOTATION
 from gpu2dra.converted import Record, read_record, write_record
 from gpu2dra.demand import Demand, Phase, Reading, is_placeholder, read
 from gpu2dra.devices import Device, device_for
@@ -32,7 +33,7 @@ class PodPlan:
 def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -> PodPlan:
     """Return the conversion of `pod`, whose templates are named after `workload`."""
     reading = read(pod.spec, pod.spec_path)
-    plan = PodPlan(seen=reading.seen)
+    plan = PodPlan(seen={*reading.seen, pointer(pod.base, "metadata", "annotations", RECORD_ANNOTATION)})
     if not reading.asks:
         plan.findings = reading.notes
         return plan

@@ -145,7 +145,7 @@ def _annotations(metadata: Mapping[str, Any], options: Options) -> dict[str, str
             result[hook] = own[hook]
         if hook in result or order in own:
             result[order] = _one_lower(own.get(order, "0"))
-    result.update(_KEEP_ANNOTATIONS[keep] for keep in options.keep)
+    result.update(_KEEP_ANNOTATIONS[keep] for keep in options.keep if keep is not Keep.NONE)
     return result
 
 

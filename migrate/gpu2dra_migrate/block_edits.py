@@ -9,7 +9,7 @@ from gpu2dra_migrate.emit import Layout, block_entry, block_item
 from gpu2dra_migrate.layout import dash_offset
 from gpu2dra_migrate.overlay import MapEdit, SeqEdit, data_of
 from gpu2dra_migrate.source import Splice
-from gpu2dra_migrate.yaml_nodes import Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.yaml_nodes import Mapping, Node, Scalar, Sequence, last_text
 
 if TYPE_CHECKING:
     from gpu2dra_migrate.edits import Editor
@@ -38,6 +38,14 @@ class _Rows:
     def bottom(self, index: int) -> int:
         return self.source.next_line(self.nodes[index][-1].end)
 
+    def safe(self, layout: Layout) -> Layout:
+        """Return `layout` without literal scalars if deeper comments follow a row that goes: they would join the text."""
+        removed = (index for index in range(len(self.starts)) if index not in self.kept)
+        bottoms = map(self.bottom, removed)
+        if any(self.source.skip_comments(bottom, self.column) != bottom for bottom in bottoms):
+            return replace(layout, literals=False)
+        return layout
+
     def write(self, placed: list[tuple[int, Lines]]) -> None:
         """Put the splices; `placed` holds new lines with the position of the kept row that they follow (-1: none)."""
         source = self.source
@@ -61,6 +69,7 @@ class _Rows:
             comments = self._comments(self.nodes[index][0].start, index)
             top, bottom = self.top(index), self.bottom(index)
             if self._follows_text(index):  # deeper comments below would become lines of that text
+                source.needs_break |= bottom == len(source.text)
                 end = source.skip_comments(bottom, self.column)
                 while bottom < end:
                     comments.append(self._comment(bottom))
@@ -127,10 +136,7 @@ class _Rows:
     def _follows_text(self, index: int) -> bool:
         """Tell whether the last kept row before row `index` ends in a block scalar."""
         before = [position for position in self.kept if position < index]
-        node = self.nodes[max(before)][-1] if before else None
-        while isinstance(node, Mapping | Sequence) and node.children:
-            node = node.children[-1]
-        return isinstance(node, Scalar) and node.style in ("|", ">")
+        return bool(before) and last_text(self.nodes[max(before)][-1]) is not None
 
     def _comment(self, line: int) -> str:
         return " " * self.column + self.source.text[line : self.source.next_line(line)].strip()
@@ -157,7 +163,7 @@ def edit_block_mapping(editor: Editor, edit: MapEdit, layout: Layout) -> None:
     if not added and len(kept) * 2 == len(node.children):
         return
     rows = _Rows(editor, [key.start for key in node.children[::2]], list(node.pairs()), set(kept))
-    layout = layout if 0 in kept else replace(layout, literals=False)  # comments of the first row may follow
+    layout = rows.safe(layout)
     lines = [line for key, value in added for line in editor.safely(node, block_entry, key, value, layout, rows.column)]
     rows.write([(max(kept) if 0 in kept else -1, lines)] if lines else [])
 
@@ -171,14 +177,14 @@ def edit_block_sequence(editor: Editor, edit: SeqEdit, layout: Layout) -> None:
         return
     starts = [dash_offset(editor.source, node, index) for index in range(len(node.children))]
     rows = _Rows(editor, starts, [(item,) for item in node.children], set(kept))
-    new_layout = layout if 0 in kept else replace(layout, literals=False)
+    layout = rows.safe(layout)
     placed: list[tuple[int, Lines]] = []
     after = -1
     for entry in edit.items:
         if entry.index >= 0:
             after = entry.index
             continue
-        lines = editor.safely(node, block_item, data_of(entry.value), new_layout, rows.column)
+        lines = editor.safely(node, block_item, data_of(entry.value), layout, rows.column)
         if placed and placed[-1][0] == after:
             placed[-1][1].extend(lines)
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -11,8 +12,11 @@ from typing import Any
 import click
 
 from gpu2dra_migrate import __version__
+from gpu2dra_migrate.terminal import discard, prepare_streams
 
 _USAGE = 2
+_INTERRUPTED, _BROKEN_PIPE = 130, 141
+"""128 and the number of the signal, as a shell reports it."""
 
 
 class _DefaultCheck(click.Group):
@@ -40,13 +44,27 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the paths and flags of a run."""
     options = (
         click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)),
-        click.option("--target", metavar="VERSION", help="Kubernetes of the cluster: 1.32, 1.33 or 1.34+ (the default)."),
-        click.option("--tolerations/--no-tolerations", default=None, help="Add the toleration that the admission plugin added."),
-        click.option("--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."),
-        click.option("--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."),
-        click.option("--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest file that is read (4 MiB)."),
-        click.option("--force-exclude", is_flag=True, help="Apply include and exclude to files named on the command line, too."),
-        click.option("--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."),
+        click.option(
+            "--target", metavar="VERSION", help="Kubernetes of the cluster: 1.32, 1.33 or 1.34+ (the default)."
+        ),
+        click.option(
+            "--tolerations/--no-tolerations", default=None, help="Add the toleration that the admission plugin added."
+        ),
+        click.option(
+            "--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."
+        ),
+        click.option(
+            "--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."
+        ),
+        click.option(
+            "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest file that is read (4 MiB)."
+        ),
+        click.option(
+            "--force-exclude", is_flag=True, help="Apply include and exclude to files named on the command line, too."
+        ),
+        click.option(
+            "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."
+        ),
         click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
         click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
         click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),
@@ -79,16 +97,21 @@ def convert(paths: tuple[Path, ...], **flags: Any) -> None:
 
 
 def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:
-    from gpu2dra_migrate.session import Flags, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
+    from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - `--version` and `explain` need none of it
+    from gpu2dra_migrate.session import Flags, WrongUse, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
 
-    sys.exit(execute(mode, paths, Flags(**flags)))
+    try:
+        code = execute(mode, paths, Flags(**flags))
+    except (ConfigError, WrongUse) as error:
+        raise click.UsageError(str(error)) from error
+    sys.exit(code)
 
 
 @cli.command()
 @click.argument("code", required=False)
 def explain(code: str | None) -> None:
     """Tell what is behind a finding's CODE and what to do about it; without a code, list them all."""
-    from gpu2dra import CODES  # noqa: PLC0415 - as above
+    from gpu2dra import CODES  # noqa: PLC0415 - `--version` and `explain` need none of it
 
     if code is None:
         for row in CODES.values():
@@ -104,11 +127,28 @@ def explain(code: str | None) -> None:
 
 def main() -> None:
     """Run the command; an error of our own is told in one line and exits with 2, never with a traceback."""
+    prepare_streams()
+    signal.signal(signal.SIGTERM, _terminate)
     try:
-        cli()
-    except Exception as error:  # noqa: BLE001 - the last line of defence of a command-line program
+        code = cli.main(standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("gpu2dra: interrupted; each file is either converted or as it was.", err=True)
+        code = _INTERRUPTED
+    except BrokenPipeError:
+        discard(sys.stdout)
+        code = _BROKEN_PIPE
+    except Exception as error:
         if os.environ.get("GPU2DRA_DEBUG"):
             raise
         click.echo(f"gpu2dra: internal error: {type(error).__name__}: {error}", err=True)
         click.echo("This is a bug: please report it with the file. GPU2DRA_DEBUG=1 shows where it happened.", err=True)
-        sys.exit(_USAGE)
+        code = _USAGE
+    sys.exit(code)
+
+
+def _terminate(number: int, frame: object) -> None:
+    """Leave in order, so that no temporary file stays behind."""
+    sys.exit(128 + number)

@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpu2dra import ApiVersion, Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FILE_NAME = ".gpu2dra.yaml"
 API_VERSION = "gpu2dra.dev/v1alpha1"
@@ -17,7 +20,6 @@ MAX_SIZE = 4 * 1024 * 1024
 _OLDEST_MINOR = 32
 _TARGETS = {32: ApiVersion.V1BETA1, 33: ApiVersion.V1BETA2}
 _TARGET = re.compile(r"v?1\.(?P<minor>\d+)(?:\.\d+)?\+?")
-_PATH_IN_MESSAGE = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 
 
 class ConfigError(Exception):
@@ -34,7 +36,9 @@ def api_version_of(target: str) -> ApiVersion:
         raise ConfigError(f'"{target}" is no Kubernetes version; write 1.32, 1.33 or 1.34+')
     minor = int(match["minor"])
     if minor < _OLDEST_MINOR:
-        raise ConfigError(f"Kubernetes {target} cannot hold converted workloads; the oldest target is 1.{_OLDEST_MINOR}")
+        raise ConfigError(
+            f"Kubernetes {target} cannot hold converted workloads; the oldest target is 1.{_OLDEST_MINOR}"
+        )
     return _TARGETS.get(minor, ApiVersion.V1)
 
 
@@ -72,7 +76,7 @@ class Config:
 
 @cache
 def _matcher(globs: tuple[str, ...]) -> Callable[[str], bool]:
-    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - only repositories with globs pay for it
+    from pathspec import GitIgnoreSpec  # noqa: PLC0415 - few repositories have a configuration
 
     return GitIgnoreSpec.from_lines(globs).match_file
 
@@ -93,45 +97,6 @@ def find_config(folder: Path) -> Config:
 
 def load_config(path: Path) -> Config:
     """Return the settings in `path`; raise ConfigError that names file, line and field when they cannot be used."""
-    import msgspec  # noqa: PLC0415 - only repositories with a configuration pay for it
+    from gpu2dra_migrate.config_schema import load  # noqa: PLC0415 - few repositories have a configuration
 
-    from gpu2dra_migrate.config_schema import ConfigFile  # noqa: PLC0415 - needs msgspec
-    from gpu2dra_migrate.edits import locate  # noqa: PLC0415 - only a bad file needs positions
-    from gpu2dra_migrate.errors import YamlSyntaxError  # noqa: PLC0415 - as above
-    from gpu2dra_migrate.files import Unreadable, read_text  # noqa: PLC0415 - as above
-    from gpu2dra_migrate.yaml_nodes import compose  # noqa: PLC0415 - as above
-    from gpu2dra_migrate.yaml_values import to_data  # noqa: PLC0415 - as above
-
-    try:
-        documents = compose(read_text(path, MAX_SIZE))
-        data = [to_data(document) for document in documents]
-    except Unreadable as error:
-        raise ConfigError(f"{path}: {error.message}") from error
-    except YamlSyntaxError as error:
-        raise ConfigError(f"{path}:{error.line}:{error.column}: {error.problem}") from error
-    if len(documents) != 1:
-        raise ConfigError(f"{path}: holds {len(documents)} documents; a configuration is one document of kind Config")
-    try:
-        file = msgspec.convert(data[0], ConfigFile)
-        config = Config(
-            path.parent, tuple(file.include), tuple(file.exclude), file.target, file.tolerations,
-            tuple(file.schedulers), file.max_size,
-        )  # fmt: skip
-    except msgspec.ValidationError as error:
-        text = str(error)
-        match = _PATH_IN_MESSAGE.search(text)
-        pointer = _pointer(match["path"]) if match else ""
-        line, column = locate(documents[0], pointer)
-        where = f"{pointer or '/'}: " if match else ""
-        raise ConfigError(f"{path}:{line}:{column}: {where}{_PATH_IN_MESSAGE.sub('', text)}") from error
-    try:
-        api_version_of(config.target)
-    except ConfigError as error:
-        line, column = locate(documents[0], "/target")
-        raise ConfigError(f"{path}:{line}:{column}: /target: {error}") from error
-    return config
-
-
-def _pointer(path: str) -> str:
-    """Turn msgspec's `.include[0]` into the JSON Pointer `/include/0`."""
-    return re.sub(r"\[(\d+|\.\.\.)\]", r"/\1", path).replace(".", "/").rstrip("/").replace("//", "/")
+    return load(path)

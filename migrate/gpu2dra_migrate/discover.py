@@ -6,24 +6,34 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpu2dra_migrate import git
 from gpu2dra_migrate.walk import Problem, holds, leads_out, walk
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 SEARCH_TERMS = (
-    "nvidia.com/", "nvidia.com~1", "nvidia.com\\/", "nvidia_com_", "volcano.sh/vgpu-", "volcano.sh/gpu-", "gpu2dra.dev/",
-)  # fmt: skip
+    "nvidia.com/",
+    "nvidia.com~1",
+    "nvidia.com\\/",  # JSON as PHP writes it
+    "nvidia_com_",
+    "volcano.sh/vgpu-",
+    "volcano.sh/gpu-",
+    "gpu2dra.dev/",
+)
 """A file without any of these cannot hold a legacy name or a template of ours and is never parsed."""
 _ENDINGS = (".yaml", ".yml", ".json")
 _TEMPLATE_ENDINGS = (".tmpl", ".template", ".tpl", ".j2", ".jinja", ".jinja2", ".in", ".gotmpl", ".envsubst")
 """Behind one of `_ENDINGS` these make a template of a manifest, such as `pod.yaml.tmpl`."""
-_PATHSPECS = (":(icase)*.y*ml*", ":(icase)*.json*")
-"""A little wider than is_manifest_name: git matches each of these against each file name."""
 _NOT_FOLLOWED = "A link that leads out of the tree is not followed; name its target on the command line."
 _KINDS = (
-    (stat.S_ISFIFO, "a named pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"),
-)  # fmt: skip
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +95,7 @@ def search(folder: Path, terms: Sequence[str]) -> Iterator[Found]:
     Submodules and other repositories inside are searched as well: each with its own rules of what is ignored.
     """
     is_top = (folder / ".git").exists()
-    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *_PATHSPECS)
+    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *git.MANIFESTS)
     if answer is None:
         yield from _search_by_walk(folder, terms)
         return

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from gpu2dra.model import Object, Operation
 from gpu2dra_migrate import source as splicing
+from gpu2dra_migrate.aliases import settle_aliases
 from gpu2dra_migrate.block_edits import edit_block_mapping, edit_block_sequence
 from gpu2dra_migrate.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
 from gpu2dra_migrate.errors import CannotEdit
@@ -18,7 +19,7 @@ from gpu2dra_migrate.new_documents import insertion
 from gpu2dra_migrate.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
 from gpu2dra_migrate.patch import tokens_of
 from gpu2dra_migrate.source import Source, Splice
-from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose
+from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose, last_text
 from gpu2dra_migrate.yaml_values import key_string
 
 _P = ParamSpec("_P")
@@ -57,7 +58,22 @@ def splices_of(text: str, edits: Iterable[DocumentEdit], documents: list[Documen
             Editor(source, splices.append).edit_document(document, change.operations, layout)
         if change.before:
             splices.append(insertion(source, documents, change.index, change.before, layout))
-    return splicing.arrange(text, splices)
+    splices.extend(_closing(source, documents, splices))
+    return splicing.arrange(text, splices, needs_break=source.needs_break)
+
+
+def _closing(source: Source, documents: list[Document], splices: list[Splice]) -> list[Splice]:
+    """Keep the value of a block scalar at the very end, without a line break, when lines are put in behind it."""
+    text = source.text
+    node = last_text(documents[-1].root) if documents and not text.endswith("\n") else None
+    if node is None or node.end < len(text) or not any(splice.start == len(text) for splice in splices):
+        return []
+    start = source.content_start(node)
+    header = text[start : text.find("\n", start)].partition(" ")[0]
+    if "-" in header or any(splice.start <= start < splice.end for splice in splices):
+        return []
+    at = start + (header.index("+") if "+" in header else 1)
+    return [Splice(at, at + ("+" in header), "-")]
 
 
 class Editor:
@@ -69,7 +85,10 @@ class Editor:
 
     def edit_document(self, document: Document, operations: Iterable[Operation], layout: Layout) -> None:
         """Put the splices for `operations` on `document`."""
-        value = lay_over(document, operations).value
+        entry = lay_over(document, operations)
+        if document.aliases:
+            settle_aliases(entry, document)
+        value = entry.value
         root = document.root
         if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, False):
             self._descend(value, layout, FlowStyle())
@@ -106,9 +125,8 @@ class Editor:
         if isinstance(value, MapEdit | SeqEdit) and (value.node.children or isinstance(value, MapEdit | SeqEdit)):
             self._descend(value, Layout(), style)
         elif isinstance(value, New):
-            column = self.source.indent(self.source.line_start(node.start))
             text = self._scalar_like(node, value.data, flow=True, quoted=style.quoted)
-            text = text or self.flow_text(node, value.data, style, column)
+            text = text or self.flow_text(node, value.data, style, self.source.margin(node.start))
             if node.end > node.start or key is None:
                 self.put(Splice(node.start, node.end, text))
                 return
@@ -118,9 +136,9 @@ class Editor:
                 at, head = key.end, ": "
             self.put(Splice(at, at, head + text))
 
-    def flow_text(self, node: Node, value: object, style: FlowStyle, column: int) -> str:
-        """Write a value for a flow collection whose entries stand at `column`."""
-        text = self.safely(node, flow_value, value, style, column)
+    def flow_text(self, node: Node, value: object, style: FlowStyle, margin: str) -> str:
+        """Write a value for a flow collection whose lines begin with `margin`."""
+        text = self.safely(node, flow_value, value, style, margin)
         return text.replace("\n", self.source.eol(node.start)) if "\n" in text else text
 
     def safely(self, node: Node, write: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -39,13 +40,13 @@ class Layout:
 class FlowStyle:
     """How flow collections nearby are written: all quoted (JSON), what stands after `:` and after `,`.
 
-    `step` above 0 spreads nested collections over lines of their own, as pretty-printed JSON does.
+    A `step` (blanks or tabs) spreads nested collections over lines of their own, as pretty-printed JSON does.
     """
 
     quoted: bool = False
     colon: str = " "
     comma: str = " "
-    step: int = 0
+    step: str = ""
 
 
 # Read as something else than a string by YAML 1.1 (bool, null, merge, value; any case) or by YAML 1.2.
@@ -53,9 +54,13 @@ _WORDS = frozenset(("", "~", "null", "true", "false", "yes", "no", "on", "off", 
 # Numbers, base 60 numbers and dates of YAML 1.1, numbers of YAML 1.2, and what resembles them.
 _NUMERIC = re.compile(r"[-+.]?[0-9][0-9_,.:]*(?:[eE][-+]?[0-9]*)?|0[xXoObB][0-9a-fA-F_]*|[-+]?\.(?:inf|Inf|INF)")
 _DATE = re.compile(r"\d{4}-\d\d?-\d\d?(?:$|[Tt ])")
+_NOT_FINITE = {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}
 _FIRST = frozenset("-?:,[]{}#&*!|>'\"%@`= \t")
 _UNSAFE = re.compile(r": |\s#|:$|\s$|[\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
-_FLOW_UNSAFE = re.compile(r"[,\[\]{}]")
+_FLOW_UNSAFE = re.compile(r"[,:?\[\]{}]")  # libyaml 0.1 and go-yaml v2 refuse a colon or question mark inside
+# Printable lines, none with blanks at its end, the first and last not empty and the first not indented.
+_LINE = r"(?:[^\s\x00-\x1f\x7f-\x9f\ufeff\ud800-\udfff\ufffe\uffff]|[ \t](?=[^\n]*[^\s]))"
+_LITERAL = re.compile(rf"(?![ \t]){_LINE}+(?:\n{_LINE}*)*\n{_LINE}+\n?")
 _ESCAPED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
@@ -83,15 +88,11 @@ def scalar(value: object, flow: bool, quoted: bool = False) -> str:
     if value is None or isinstance(value, bool | int):
         return json.dumps(value)
     if isinstance(value, float):
-        return json.dumps(value) if value == value and abs(value) != float("inf") else _not_finite(value)
+        return json.dumps(value) if math.isfinite(value) else _NOT_FINITE[str(value)]
     raise TypeError(f"no plain data: {type(value).__name__}")
 
 
-def _not_finite(value: float) -> str:
-    return ".nan" if value != value else ".inf" if value > 0 else "-.inf"
-
-
-def flow_value(value: object, style: FlowStyle, indent: int = 0) -> str:
+def flow_value(value: object, style: FlowStyle, indent: str = "") -> str:
     """Write any value in flow style; lines after the first start at `indent` if the style spreads over lines."""
     if isinstance(value, dict):
         entries = [
@@ -109,11 +110,11 @@ def flow_key(key: str, style: FlowStyle) -> str:
     return f"{text}:{style.colon if text.startswith(chr(34)) else style.colon or ' '}"
 
 
-def _brackets(left: str, entries: list[str], right: str, style: FlowStyle, indent: int) -> str:
+def _brackets(left: str, entries: list[str], right: str, style: FlowStyle, indent: str) -> str:
     if not style.step or not entries:
         return f"{left}{f',{style.comma}'.join(entries)}{right}"
-    inner = "\n" + " " * (indent + style.step)
-    return f"{left}{inner}{f',{inner}'.join(entries)}\n{' ' * indent}{right}"
+    inner = f"\n{indent}{style.step}"
+    return f"{left}{inner}{f',{inner}'.join(entries)}\n{indent}{right}"
 
 
 def block_entry(key: str, value: object, layout: Layout, column: int) -> list[str]:
@@ -151,20 +152,9 @@ def _inline(value: object) -> str:
 
 def _literal(value: object, indent: int) -> list[str] | None:
     """Write a text of several lines as a literal block scalar, or return None where that is not safe."""
-    if not isinstance(value, str) or isinstance(value, Verbatim) or "\n" not in value.strip("\n"):
+    if not isinstance(value, str) or isinstance(value, Verbatim) or not _LITERAL.fullmatch(value):
         return None
     lines = value.removesuffix("\n").split("\n")
-    if any(
-        line != line.rstrip() or (_UNSAFE.search(line) and _ESCAPED.search(line)) or "\t" in line[:1] for line in lines
-    ):
-        return None
-    if (
-        not lines[0]
-        or lines[0].startswith(" ")
-        or not lines[-1]
-        or any(ord(char) < 32 for char in "".join(lines) if char != "\t")
-    ):
-        return None
     return ["|" if value.endswith("\n") else "|-", *(" " * indent + line if line else "" for line in lines)]
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpu2dra_migrate.errors import FileError
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Unreadable(FileError):
@@ -27,7 +30,7 @@ def read_text(path: Path, max_size: int) -> str:
     """
     try:
         # O_NONBLOCK: opening a named pipe must not wait for somebody to write into it.
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:  # noqa: PTH123 - needs flags
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as file:  # noqa: PTH123 - a handle, or flags
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise Unreadable("DRA510", "This is no regular file; name a file, or a folder to search.")
@@ -38,7 +41,8 @@ def read_text(path: Path, max_size: int) -> str:
         ) from error
     if max(status.st_size, len(data)) > max_size:
         raise Unreadable(
-            "DRA503", f"{status.st_size:,} bytes, more than {max_size:,}; raise --max-size or exclude it in .gpu2dra.yaml."
+            "DRA503",
+            f"{status.st_size:,} bytes, more than {max_size:,}; raise --max-size or exclude it in .gpu2dra.yaml.",
         )
     return decode(data)
 
@@ -46,7 +50,9 @@ def read_text(path: Path, max_size: int) -> str:
 def decode(data: bytes) -> str:
     """Return `data` as text; raise Unreadable when it is not UTF-8 or holds NUL bytes."""
     if b"\0" in data:
-        raise Unreadable("DRA502", "Holds NUL bytes, so it is binary or UTF-16; Kubernetes reads UTF-8: save it as such.")
+        raise Unreadable(
+            "DRA502", "Holds NUL bytes, so it is binary or UTF-16; Kubernetes reads UTF-8: save it as such."
+        )
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -63,18 +69,18 @@ def write_text(path: Path, text: str) -> None:
     """
     target = os.path.realpath(path)
     try:
-        status: os.stat_result | None = os.stat(target)  # noqa: PTH116 - a str, as below
+        status: os.stat_result | None = os.stat(target)  # noqa: PTH116 - strings here: hot
     except FileNotFoundError:
         status = None
     if status and not os.access(target, os.W_OK):
         raise PermissionError(13, "Permission denied", target)
     folder, name = os.path.split(target)
-    temporary = os.path.join(folder, f".{name[:200]}.{os.getpid()}.tmp")  # noqa: PTH118 - as above
+    temporary = os.path.join(folder, f".{name[:60]}.{os.urandom(6).hex()}.tmp")  # noqa: PTH118 - as above
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with contextlib.ExitStack() as undo:
         handle = os.open(temporary, flags, 0o666)
         undo.callback(_unlink, temporary)
-        with open(handle, "wb") as file:  # noqa: PTH123 - a handle
+        with open(handle, "wb") as file:  # noqa: PTH123 - a handle, or flags
             file.write(text.encode("utf-8"))
             if status:
                 _take_over(file.fileno(), status)

@@ -98,7 +98,7 @@ class _Cells:
             joined = f",{style.comma}".join(texts)
             self.put(Splice(behind, behind, f"{style.comma}{joined}{closing}"))
             return
-        indent = " " * (self.starts[after] - source.line_start(self.starts[after]))
+        indent = source.margin(self.starts[after])
         eol = source.eol(behind)
         joined = f",{eol}{indent}".join(texts) + closing
         following = after + 1
@@ -118,7 +118,7 @@ class _Cells:
         closing = "," if (not alone or self.trailing) else ""
         if self.source.blank_before(start):
             line = self.source.line_start(start)
-            indent, eol = " " * (start - line), self.source.eol(start)
+            indent, eol = self.source.margin(start), self.source.eol(start)
             joined = f",{eol}{indent}".join(texts) + closing
             if 0 in self.kept or self.own_line(0):
                 self.put(Splice(line, line, f"{indent}{joined}{eol}"))
@@ -140,9 +140,9 @@ def edit_flow_mapping(editor: Editor, edit: MapEdit, outer: FlowStyle) -> None:
     added = edit.added()
     if not added and len(kept) * 2 == len(node.children):
         return
-    column = _entry_column(editor, node)
+    margin = _margin(editor, node)
     texts = [
-        editor.safely(node, flow_key, key, style) + editor.flow_text(node, value, style, column) for key, value in added
+        editor.safely(node, flow_key, key, style) + editor.flow_text(node, value, style, margin) for key, value in added
     ]
     _Cells(editor, node, set(kept)).write([(max(kept) if 0 in kept else -1, texts)] if texts else [], style)
 
@@ -155,14 +155,14 @@ def edit_flow_sequence(editor: Editor, edit: SeqEdit, outer: FlowStyle) -> None:
         editor.edit_flow_value(node.children[index], entry.value, style, None)
     if len(kept) == len(edit.items) == len(node.children):
         return
-    column = _entry_column(editor, node)
+    margin = _margin(editor, node)
     placed: list[tuple[int, list[str]]] = []
     after = -1
     for entry in edit.items:
         if entry.index >= 0:
             after = entry.index
             continue
-        text = editor.flow_text(node, data_of(entry.value), style, column)
+        text = editor.flow_text(node, data_of(entry.value), style, margin)
         if placed and placed[-1][0] == after:
             placed[-1][1].append(text)
         else:
@@ -170,7 +170,6 @@ def edit_flow_sequence(editor: Editor, edit: SeqEdit, outer: FlowStyle) -> None:
     _Cells(editor, node, set(kept)).write(placed, style)
 
 
-def _entry_column(editor: Editor, node: Mapping | Sequence) -> int:
-    """Return the column at which the lines of entries of `node` start."""
-    start = node.children[0].start if node.children else node.start
-    return editor.source.indent(editor.source.line_start(start))
+def _margin(editor: Editor, node: Mapping | Sequence) -> str:
+    """Return the blanks with which lines of entries of `node` begin."""
+    return editor.source.margin(node.children[0].start if node.children else node.start)

@@ -6,10 +6,25 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # Settings of the user's that would change the answers: coloured names, names from the top, submodules entered.
-_PLAIN = ("-c", "color.ui=false", "-c", "grep.fullName=false", "-c", "submodule.recurse=false", "-c", "core.quotePath=true")
+_PLAIN = (
+    "-c",
+    "color.ui=false",
+    "-c",
+    "grep.fullName=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "core.quotePath=true",
+)
+MANIFESTS = ("*.[yY]*[mM][lL]*", "*.[jJ][sS][oO][nN]*")
+"""Pathspecs for whatever discover.is_manifest_name takes, and a little more. Written out, because git (2.39) finds
+nothing two levels below the top of a repository by `grep --untracked` with `:(icase)`."""
 _FOUND_OR_NOT = (0, 1)
 _LISTED = re.compile(rb"(?:(?P<mode>\d{6}) [0-9a-f]+ \d\t)?(?P<name>[^\0]+)\0")
 _COMPLAINT = re.compile(r"(?:error|warning|fatal): .*?'(?P<name>.+)': (?P<problem>.+)")
@@ -39,7 +54,7 @@ def run(folder: Path, *arguments: str) -> tuple[int, bytes, str] | None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environment |= {"LC_ALL": "C", "GIT_OPTIONAL_LOCKS": "0"}
     try:
-        done = subprocess.run(  # noqa: S603 - no shell, and a folder cannot be taken for an option
+        done = subprocess.run(  # noqa: S603 - no shell; paths follow -C or --
             ["git", "-C", os.fspath(folder), *_PLAIN, *arguments],  # noqa: S607 - the user's git
             stdin=subprocess.DEVNULL, capture_output=True, check=False, env=environment,
         )  # fmt: skip
@@ -58,7 +73,7 @@ def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path
 
     None where git has no repository or refuses it. Files that attributes call binary are searched, too.
     """
-    command = ["grep", "-zlFa", "--untracked", *(word for term in terms for word in ("-e", term))]
+    command = ["grep", "--no-color", "-zlFa", "--untracked", *(word for term in terms for word in ("-e", term))]
     answer = run(folder, *command, "--", *pathspecs)
     if answer is None or answer[0] not in _FOUND_OR_NOT:
         return None

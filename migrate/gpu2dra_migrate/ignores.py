@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_COMMENT = re.compile(r"#\s*gpu2dra:\s*ignore(?:\[(?P<codes>[A-Z0-9,\s]*)\])?")
+_COMMENT = re.compile(r"#\s*gpu2dra:\s*ignore(?![\w-])(?:\[(?P<codes>[A-Z0-9,\s]*)\])?")
 _LINE_BREAK = re.compile(r"\r\n|\n|\r")
 _ALL = "*"
 
@@ -19,7 +19,7 @@ def ignores(text: str) -> Mapping[int, frozenset[str]]:
         return {}
     result: dict[int, frozenset[str]] = {}
     waiting: frozenset[str] = frozenset()
-    for number, line in enumerate(_LINE_BREAK.split(text), start=1):
+    for number, line in enumerate(_LINE_BREAK.split(text.removeprefix("\ufeff")), start=1):
         stripped = line.strip()
         match = _COMMENT.search(line)
         codes = _codes(match["codes"]) if match else frozenset()

@@ -1,4 +1,4 @@
-"""Which files of a repository are Kustomize patches on a GPU request, and which objects such patches touch.
+"""Which files are Kustomize patches on a GPU request, and which objects such patches touch.
 
 Until patches are converted together with their bases, both are reported and left alone (DRA409, DRA410).
 """
@@ -7,18 +7,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpu2dra_migrate.discover import git_files, may_hold_legacy
+from gpu2dra_migrate import git
+from gpu2dra_migrate.discover import may_hold_legacy
 from gpu2dra_migrate.manifest import objects
+from gpu2dra_migrate.walk import Problem, walk
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _LARGEST = 4 * 1024 * 1024
-_REWRITING = (b"patch", b"components", b"replacements", b"vars")
-"""A kustomization without any of these changes nothing of what it takes in."""
+_REWRITING = ("patch", "components", "replacements", "vars")
+"""A kustomization without any of these words changes nothing of what it takes in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +35,11 @@ class Target:
     def matches(self, kind: str, name: str) -> bool:
         """Whether an object of this kind and name is patched. Selectors of kustomize are anchored expressions.
 
-        A name counts as well when it ends in the object's: a layer between may have added a prefix.
+        A name counts as well when it has the object's inside: a layer between may have added a prefix or a suffix.
         """
         if self.kind and not _fits(self.kind, kind):
             return False
-        return not self.name or _fits(self.name, name) or self.name.endswith(name)
+        return not self.name or _fits(self.name, name) or (bool(name) and name in self.name)
 
 
 def _fits(pattern: str, text: str) -> bool:
@@ -48,7 +51,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 @dataclass(slots=True)
 class Roles:
-    """`patches`: files that are patches, with the kustomization that uses each. `touched`: targets per resource file."""
+    """`patches`: the kustomization that uses a file as a patch. `touched`: targets per resource file."""
 
     patches: dict[Path, Path] = field(default_factory=dict)
     touched: dict[Path, list[Target]] = field(default_factory=dict)
@@ -62,76 +65,107 @@ class Roles:
 
 
 def find_roles(folder: Path) -> Roles:
-    """Return the roles of the files in the repository around `folder` (or below it, outside a repository)."""
-    files = git_files(folder, *(f"*{name}" for name in NAMES))
+    """Return the roles of the files in the repository around `folder`, or below it, outside a repository."""
+    return roles_of(kustomizations(folder))
+
+
+def kustomizations(folder: Path) -> list[Path]:
+    """Return the kustomization files of the repository around `folder`, or below it, outside a repository."""
+    top = git.top_of(folder)
+    files = git.files(top, *(f"*{name}" for name in NAMES)) if top else None
     if files is None:
-        files = [Path(root, name) for root, _, names in os.walk(folder) for name in names if name in NAMES]
-    return _Graph().roles(sorted(Path(os.path.abspath(file)) for file in files if file.name in NAMES))  # noqa: PTH100 - no links
+        files = [path for path in walk(folder, NAMES.__contains__) if not isinstance(path, Problem)]
+    return sorted(Path(os.path.abspath(file)) for file in files if file.name in NAMES)  # noqa: PTH100 - links stay links
+
+
+def roles_of(files: Iterable[Path]) -> Roles:
+    """Return what the kustomizations `files` do to files. Only those that rewrite what they take in are parsed."""
+    roles = Roles()
+    graph = _Graph()
+    for file in files:
+        kustomization = graph.read(file)
+        if not kustomization.rewrites:
+            continue
+        if targets := list(graph.gpu_targets(kustomization, roles, set())):
+            for resource in graph.resources(kustomization, set()):
+                roles.touched.setdefault(resource, []).extend(targets)
+    return roles
+
+
+class _Kustomization:
+    """One kustomization file, parsed when somebody asks what it says."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.text = _text(file)
+
+    @property
+    def rewrites(self) -> bool:
+        return any(word in self.text for word in _REWRITING)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        import yaml12  # noqa: PLC0415 - only where kustomize rewrites something
+
+        try:  # ten times as fast, and what YAML 1.2 reads differently is no matter of a kustomization
+            read: list[Any] = yaml12.parse_yaml(self.text.removeprefix("\ufeff"), multi=True)
+        except ValueError:
+            read = objects(self.text)
+        return next((obj for obj in read if isinstance(obj, dict)), {})
+
+    def entries(self, *keys: str) -> Iterator[Path]:
+        """Yield the local paths listed under `keys`; remote ones lead nowhere and are dropped by who looks there."""
+        for key in keys:
+            for entry in _strings(self.data.get(key)):
+                yield Path(os.path.normpath(self.file.parent / entry))
 
 
 class _Graph:
     """Reads kustomizations as they are reached, each once."""
 
     def __init__(self) -> None:
-        self._read: dict[Path, dict[str, Any]] = {}
+        self._read: dict[Path, _Kustomization] = {}
 
-    def roles(self, files: list[Path]) -> Roles:
-        roles = Roles()
-        for file in files:
-            if not any(word in _bytes(file) for word in _REWRITING):
-                continue
-            targets = list(self._gpu_targets(file, roles, set()))
-            if not targets:
-                continue
-            for resource in self._resources(file, set()):
-                roles.touched.setdefault(resource, []).extend(targets)
-        return roles
-
-    def _data(self, file: Path) -> dict[str, Any]:
+    def read(self, file: Path) -> _Kustomization:
         if file not in self._read:
-            self._read[file] = next((obj for obj in objects(_text(file)) if isinstance(obj, dict)), {})
+            self._read[file] = _Kustomization(file)
         return self._read[file]
 
-    def _gpu_targets(self, file: Path, roles: Roles, seen: set[Path]) -> Iterator[Target]:
-        """Yield the targets of all patches on a legacy name in `file` and the components it includes."""
-        if file in seen:
-            return
-        seen.add(file)
-        data = self._data(file)
-        for patch, target in _patches(data):
-            path = _path(file, patch)
-            if path is not None:
-                roles.patches.setdefault(path, file)
-            text = patch if path is None else _text(path)
-            if not may_hold_legacy(text.encode("utf-8", "surrogatepass")):
+    def gpu_targets(self, top: _Kustomization, roles: Roles, seen: set[Path]) -> Iterator[Target]:
+        """Yield the targets of all patches on a legacy name in `top` and the components it includes."""
+        waiting = [top]
+        while waiting:
+            one = waiting.pop()
+            if one.file in seen:
                 continue
-            if target.get("kind") or target.get("name"):
-                yield Target(str(target.get("kind") or ""), str(target.get("name") or ""), file)
-            else:
-                yield from _own_targets(text, file)
-        for rewriting in ("replacements", "vars"):
-            if may_hold_legacy(repr(data.get(rewriting)).encode("utf-8", "surrogatepass")):
-                yield Target("", "", file)
-        for component in _strings(data.get("components")):
-            if inner := _kustomization(file.parent / component):
-                yield from self._gpu_targets(inner, roles, seen)
+            seen.add(one.file)
+            for text, file, target in _patches(one):
+                if file is not None:
+                    roles.patches.setdefault(file, one.file)
+                if may_hold_legacy(text):
+                    yield from _targets(text, target, one.file)
+            if any(may_hold_legacy(repr(one.data.get(key))) for key in ("replacements", "vars")):
+                yield Target("", "", one.file)
+            waiting += [self.read(inner) for path in one.entries("components") if (inner := _kustomization(path))]
 
-    def _resources(self, file: Path, seen: set[Path]) -> Iterator[Path]:
-        """Yield the resource files that `file` and everything below it takes in."""
-        if file in seen:
-            return
-        seen.add(file)
-        data = self._data(file)
-        for name in (entry for key in ("resources", "bases", "components") for entry in _strings(data.get(key))):
-            path = Path(os.path.normpath(file.parent / name))
-            if inner := _kustomization(path):
-                yield from self._resources(inner, seen)
-            elif path.is_file():
-                yield path
+    def resources(self, top: _Kustomization, seen: set[Path]) -> Iterator[Path]:
+        """Yield the resource files that `top` and everything below it takes in."""
+        waiting = [top]
+        while waiting:
+            one = waiting.pop()
+            if one.file in seen:
+                continue
+            seen.add(one.file)
+            for path in one.entries("resources", "bases", "components"):
+                if inner := _kustomization(path):
+                    waiting.append(self.read(inner))
+                elif path.is_file():
+                    yield path
 
 
-def _patches(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield `(path or text, target)` of each patch of a kustomization, the deprecated fields included."""
+def _patches(one: _Kustomization) -> Iterator[tuple[str, Path | None, dict[str, Any]]]:
+    """Yield text, file (None: inline) and target of each patch of a kustomization, deprecated fields included."""
+    data = one.data
     for key in ("patches", "patchesJson6902"):
         entries = data.get(key)
         for entry in entries if isinstance(entries, list) else ():
@@ -139,13 +173,27 @@ def _patches(data: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
                 target = entry.get("target")
                 patch = entry.get("path") or entry.get("patch")
                 if isinstance(patch, str):
-                    yield patch, target if isinstance(target, dict) else {}
+                    yield _patch(one.file, patch, target if isinstance(target, dict) else {})
     for patch in _strings(data.get("patchesStrategicMerge")):
-        yield patch, {}
+        yield _patch(one.file, patch, {})
 
 
-def _own_targets(text: str, source: Path) -> Iterator[Target]:
-    """Yield what a strategic merge patch is aimed at: the kind and name that it carries."""
+def _patch(file: Path, patch: str, target: dict[str, Any]) -> tuple[str, Path | None, dict[str, Any]]:
+    if "\n" not in patch and "{" not in patch:
+        path = Path(os.path.normpath(file.parent / patch))
+        if path.is_file():
+            return _text(path), path, target
+    return patch, None, target
+
+
+def _targets(text: str, target: dict[str, Any], source: Path) -> Iterator[Target]:
+    """Yield what a patch is aimed at: its `target`, else (strategic merge) the kind and name that it carries.
+
+    A target that selects by labels alone may be any object.
+    """
+    if target:
+        yield Target(str(target.get("kind") or ""), str(target.get("name") or ""), source)
+        return
     patches = [obj for obj in objects(text) if isinstance(obj, dict)]
     if not patches:
         yield Target("", "", source)
@@ -155,16 +203,7 @@ def _own_targets(text: str, source: Path) -> Iterator[Target]:
         yield Target(str(obj.get("kind") or ""), str(name or ""), source)
 
 
-def _path(file: Path, patch: str) -> Path | None:
-    """Return the file that a patch entry names, or None for an inline patch."""
-    if "\n" in patch or ":" in patch or "{" in patch:
-        return None
-    path = Path(os.path.normpath(file.parent / patch))
-    return path if path.is_file() else None
-
-
 def _kustomization(folder: Path) -> Path | None:
-    folder = Path(os.path.normpath(folder))
     return next((folder / name for name in NAMES if (folder / name).is_file()), None)
 
 
@@ -172,25 +211,41 @@ def _strings(value: object) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes() if path.stat().st_size <= _LARGEST else b""
-    except OSError:
-        return b""
-
-
 def _text(path: Path) -> str:
-    return _bytes(path).decode("utf-8", "replace")
+    try:
+        status = path.stat()
+        if not path.is_file() or status.st_size > _LARGEST:
+            return ""
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
 
 
 def lazy_roles() -> Callable[[Path], Roles]:
-    """Return `find_roles` that asks each repository once."""
+    """Return a function that gives the roles around a file, asking each repository once."""
     known: dict[Path, Roles] = {}
 
-    def roles(folder: Path) -> Roles:
-        top = next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)
-        if top not in known:
-            known[top] = find_roles(top)
-        return known[top]
+    def roles(file: Path) -> Roles:
+        root = _root(file)
+        if root is None:
+            return Roles()
+        if root not in known:
+            known[root] = find_roles(root)
+        return known[root]
 
     return roles
+
+
+def _root(file: Path) -> Path | None:
+    """Return the folder whose kustomizations may concern `file`: its repository, else one that is worth a walk.
+
+    Outside a repository kustomize's own rule keeps that cheap: a kustomization may name files in and below its folder
+    only, so without one in a folder above there is none. Overlays of that one stand beside its folder or nearer.
+    """
+    if top := git.top_of(file.parent):
+        return top
+    nearest = next((folder for folder in file.parents if _kustomization(folder)), None)
+    if nearest is None:
+        return None
+    here = Path.cwd()
+    return here if nearest.is_relative_to(here) else nearest.parent

@@ -113,13 +113,9 @@ def flow_style(source: Source, node: Mapping | Sequence, outer: FlowStyle) -> Fl
         at = comma_after(source, entry_end(source, node, 0), node.end)
         between = source.text[at + 1 : children[width].start]
         comma = between if not between.strip(" ") else comma
-    step = 0
-    if quoted and children and on_own_line(source, children[0].start):
-        close = source.line_start(node.end - 1)
-        step = max(children[0].column - source.indent(close), 0)
+    step = ""
+    if quoted and children and source.blank_before(children[0].start):
+        inner = source.margin(children[0].start)
+        outer_margin = source.margin(node.end - 1)
+        step = inner.removeprefix(outer_margin) if inner.startswith(outer_margin) else ""
     return FlowStyle(quoted, colon, comma, step)
-
-
-def on_own_line(source: Source, start: int) -> bool:
-    """Tell whether a flow entry that starts at `start` is the first thing on its line."""
-    return source.blank_before(start)

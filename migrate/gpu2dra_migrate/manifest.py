@@ -11,7 +11,6 @@ from gpu2dra import Context, Finding, Keep, Object, Options, Plan, plan
 from gpu2dra.codes import finding
 from gpu2dra.demand import is_placeholder
 from gpu2dra.templates import fitting_name
-
 from gpu2dra_migrate import source
 from gpu2dra_migrate.edits import DocumentEdit, locate, splices_of
 from gpu2dra_migrate.emit import Verbatim
@@ -25,6 +24,8 @@ CONVERSIONS = frozenset({"DRA001", "DRA002"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _NO_ROOM = "DRA105"
+_IGNORED = "Left as it is, since a request of this object is ignored."
+_NOTHING_KNOWN = Context()
 
 Reason = Callable[[str, str], Finding | None]
 """Given kind and name of an object: the finding because of which it must be left alone, or None."""
@@ -84,7 +85,7 @@ def describe(obj: object) -> str:
 def convert(
     text: str,
     options: Options,
-    context: Context = Context(),
+    context: Context = _NOTHING_KNOWN,
     *,
     reason: Reason | None = None,
     keep: Callable[[], tuple[Keep, ...]] = tuple,
@@ -188,11 +189,10 @@ def _settle(part: _Part, reason: Reason | None, lines: Mapping[int, frozenset[st
     if any(item.finding.code in CONVERSIONS for item in located if item not in kept):
         part.plan = Plan()
         kept = [
-            _place(part, finding("DRA207", item.finding.path, "Left as it is, since a request of this object is ignored."))
-            if item.finding.code in CONVERSIONS else item
+            _place(part, finding("DRA207", item.finding.path, _IGNORED)) if item.finding.code in CONVERSIONS else item
             for item in kept
             if item.finding.code in CONVERSIONS or not item.finding.code.startswith("DRA1")
-        ]  # fmt: skip
+        ]
     result.findings += kept
 
 
@@ -213,7 +213,9 @@ def _place(part: _Part, item: Finding) -> Located:
     return Located(item, line, column, part.about)
 
 
-def _write(text: str, parts: list[_Part], options: Options, context: Context, result: Conversion, *, write: bool) -> None:
+def _write(
+    text: str, parts: list[_Part], options: Options, context: Context, result: Conversion, *, write: bool
+) -> None:
     """Edit the text by the plans; a document whose layout forbids it is reported and left, the others still change."""
     active = [part for part in parts if part.plan]
     documents = [part.document for part in parts]
@@ -229,7 +231,9 @@ def _write(text: str, parts: list[_Part], options: Options, context: Context, re
             part = _part_at(active, problem.line)
             if problem.code == _NO_ROOM and not part.own_file:
                 part.own_file = True
-                result.findings.append(Located(finding(_NO_ROOM, "", problem.message), problem.line, problem.column, part.about))
+                result.findings.append(
+                    Located(finding(_NO_ROOM, "", problem.message), problem.line, problem.column, part.about)
+                )
                 continue
             active.remove(part)
             _give_up(part, problem.code, problem.message, problem.line, problem.column, result)
@@ -267,13 +271,16 @@ def _unquoted(value: Any) -> Any:
         return value
     requests = [
         {
-            key: ({**inner, "count": Verbatim(inner["count"])} if key == "exactly" and is_placeholder(inner.get("count"))
-                  else Verbatim(inner) if key == "count" and is_placeholder(inner) else inner)
+            key: _unquoted_count(inner) if key == "exactly" else _unquoted_count({key: inner})[key]
             for key, inner in request.items()
         }
         for request in value["spec"]["spec"]["devices"]["requests"]
-    ]  # fmt: skip
+    ]
     return {**value, "spec": {"spec": {"devices": {"requests": requests}}}}
+
+
+def _unquoted_count(request: Object) -> Object:
+    return {**request, "count": Verbatim(request["count"])} if is_placeholder(request.get("count")) else request
 
 
 def _part_at(parts: list[_Part], line: int) -> _Part:
@@ -291,7 +298,7 @@ def _beside(parts: list[_Part]) -> list[Object]:
 
 
 def _prove_stable(found: list[Any], parts: list[_Part], options: Options, context: Context) -> None:
-    """The fourth check: converting the result, `found`, again changes nothing. Raises ProofFailed."""
+    """Raise ProofFailed unless converting the result, `found`, again changes nothing: the fourth check."""
     options, context = replace(options, elsewhere=False), replace(context, renames={})
     shift = 0
     for part in parts:

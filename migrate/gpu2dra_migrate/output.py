@@ -1,24 +1,19 @@
-"""What a run tells: lines for people, one JSON document for programs, unified diffs, and the exit code."""
+"""What a run tells: lines for people, one JSON document for programs, and the exit code."""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from difflib import unified_diff
 from enum import IntEnum
 
-import click
-
 from gpu2dra import CODES, Severity
-
 from gpu2dra_migrate.manifest import CONVERSIONS, Located
-from gpu2dra_migrate.runner import FileResult, Mode
+from gpu2dra_migrate.terminal import Terminal, printable
+from gpu2dra_migrate.worker import FileResult, Mode
 
 JSON_SCHEMA_VERSION = 1
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
-_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
 class Exit(IntEnum):
@@ -55,10 +50,7 @@ class Tally:
 
     def count(self, severity: Severity) -> int:
         """Return how many findings of this severity there are, conversions aside."""
-        return sum(
-            number for code, number in self.codes.items()
-            if CODES[code].severity is severity and code not in CONVERSIONS
-        )  # fmt: skip
+        return sum(number for _, number in self._rows(severity))
 
     def exit_code(self) -> Exit:
         """Return the exit code of the run."""
@@ -71,10 +63,13 @@ class Tally:
         return Exit.NOTHING
 
     def sentences(self) -> Iterator[str]:
-        """Yield the summary for people."""
-        verb = "converted" if self.mode is Mode.CONVERT else "to convert"
+        """Yield the summary for people: what is converted, what is left and why."""
         requests, objects = _plural(self.requests, "request"), _plural(self.objects, "object")
-        yield f"{requests} in {objects} {verb}, {_plural(self.changed, 'file')} of {self.files} looked at."
+        files = _plural(self.changed, "file")
+        if self.mode is Mode.CONVERT:
+            yield f"{requests} in {objects} converted; {files} changed, {self.files} looked at."
+        else:
+            yield f"{requests} in {objects} to convert; {files} would change, {self.files} looked at."
         if self.created:
             made = "written" if self.mode is Mode.CONVERT else "to write"
             yield f"{_plural(self.created, 'file')} {made} beside them for templates."
@@ -83,57 +78,48 @@ class Tally:
                 yield f"{number} {text}: {self._by_code(severity)}."
         notes = self.count(Severity.INFO)
         if notes or self.ignored:
-            yield f"{_plural(notes, 'note')} ({self._by_code(Severity.INFO)}), {self.ignored} ignored by comments."
+            told = f"{_plural(notes, 'note')} ({self._by_code(Severity.INFO)}; -v tells them)" if notes else "0 notes"
+            yield f"{told}, {self.ignored} ignored by comments."
+        if self.changed and self.mode is Mode.CHECK:
+            yield "`gpu2dra diff` shows the changes, `gpu2dra convert` makes them."
+        if self.count(Severity.WARNING) or self.count(Severity.ERROR):
+            yield "`gpu2dra explain CODE` tells what is behind a finding and what to do."
 
-    def _by_code(self, severity: Severity) -> str:
-        rows = sorted(
+    def _rows(self, severity: Severity) -> list[tuple[str, int]]:
+        return sorted(
             (code, number) for code, number in self.codes.items()
             if CODES[code].severity is severity and code not in CONVERSIONS
         )  # fmt: skip
-        return ", ".join(f"{number} × {code} {CODES[code].name}" for code, number in rows) or "none"
+
+    def _by_code(self, severity: Severity) -> str:
+        return ", ".join(f"{number} × {code} {CODES[code].name}" for code, number in self._rows(severity))
 
 
 def _plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def line_of(result: FileResult, located: Located, *, name: str = "") -> str:
+def line_of(result: FileResult, located: Located, terminal: Terminal, *, err: bool = False) -> str:
     """Return one finding as `file:line:column: severity code object: message`, coloured for a terminal."""
     item = located.finding
-    place = f"{name or result.path}:{located.line}:{located.column}" if located.line else f"{name or result.path}"
-    label = click.style(str(item.severity), fg=_COLOURS[item.severity], bold=True)
-    about = f"{located.about}: " if located.about else ""
-    return f"{click.style(place, bold=True)}: {label} {item.code} {about}{printable(item.message)}"
-
-
-def printable(text: str) -> str:
-    """Return `text` without control characters: what stands in a manifest must not steer a terminal."""
-    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text)
-
-
-def diff_of(result: FileResult) -> Iterator[str]:
-    """Yield the lines of a unified diff of the file and of the files made beside it."""
-    for path, text in result.created.items():
-        yield from _diff("", text, "/dev/null", f"b/{path}")
-    if result.before is not None and result.after is not None:
-        yield from _diff(result.before, result.after, f"a/{result.path}", f"b/{result.path}")
-
-
-def _diff(before: str, after: str, old: str, new: str) -> Iterator[str]:
-    lines = unified_diff(_lines(before), _lines(after), old, new)
-    for line in lines:
-        text = line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
-        header = line.startswith(("--- ", "+++ "))
-        yield click.style(text, bold=True) if header else click.style(text, fg=_DIFF_COLOURS.get(line[:1]))
-
-
-def _lines(text: str) -> list[str]:
-    """Split at \\n only, as diff and patch do; a carriage return stays part of its line."""
-    return [line + "\n" for line in text.split("\n")[:-1]] + ([text.rsplit("\n", 1)[-1]] if not text.endswith("\n") and text else [])
+    name = printable(str(result.path))
+    place = f"{name}:{located.line}:{located.column}" if located.line else name
+    label = terminal.style(str(item.severity), _COLORS[item.severity], bold=True, err=err)
+    about = f"{printable(located.about)}: " if located.about else ""
+    return f"{terminal.style(place, bold=True, err=err)}: {label} {item.code} {about}{printable(item.message)}"
 
 
 def json_text(results: Iterable[FileResult], tally: Tally) -> str:
-    """Return the whole run as one JSON document; findings hold code, place, object, message and what to do."""
+    """Return the whole run as one JSON document, in ASCII so that no encoding can break it.
+
+    `schemaVersion` grows when a member goes or changes its meaning; new members may come at any time. The members:
+    `mode`; `summary` (files, changed, objects, requests, ignored, codes: number per code, exitCode); `files`, each
+    with `path`, `changed`, `created` (paths of new files) and `findings`. A finding has `code`, `name`, `severity`
+    (error, warning, info), `line` and `column` (1-based; 0: the file as a whole), `object` (Kind/name or empty),
+    `path` (a JSON Pointer into the object), `message` and `todo`.
+    """
+    import json  # noqa: PLC0415 - text is the rule
+
     files = [
         {
             "path": str(result.path),
@@ -148,7 +134,7 @@ def json_text(results: Iterable[FileResult], tally: Tally) -> str:
         "ignored": tally.ignored, "codes": dict(sorted(tally.codes.items())), "exitCode": int(tally.exit_code()),
     }  # fmt: skip
     document = {"schemaVersion": JSON_SCHEMA_VERSION, "mode": str(tally.mode), "summary": summary, "files": files}
-    return json.dumps(document, indent=2, ensure_ascii=False)
+    return json.dumps(document, indent=2)
 
 
 def _finding(located: Located) -> dict[str, object]:

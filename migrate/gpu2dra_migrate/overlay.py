@@ -13,8 +13,6 @@ from gpu2dra_migrate.yaml_values import is_merge, key_string, to_data
 
 MAX_OWN_COPY = 80
 """Scalars that an alias may stand for when an operation goes through it and it has to become a copy of its own."""
-MAX_KEPT_COPY = 12
-"""The same for an alias that no operation names, but whose anchor does not keep its value."""
 
 
 class New:
@@ -44,23 +42,36 @@ class MapEdit:
                 continue
             name = key_string(key)
             if name in self.positions:
-                raise _refuse(key, DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
+                raise refuse(key, DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
             self.positions[name] = index
             self.entries[name] = Entry(index, value)
         self.merged: dict[str, int] = {name: index for index, value in merges for name in _merged_names(value, node)}
 
-    def get(self, name: str, pointer: str, remove: bool = False) -> Entry:
+    def child(self, name: str, pointer: str) -> Entry:
         """Return the entry under `name`; raise if there is none, or if a merge key has a say in it."""
-        self.refuse_merged(name, remove)
+        self._refuse_merged(name)
         if name not in self.entries:
             raise BadOperation(f"{pointer}: there is no {name!r}")
         return self.entries[name]
 
-    def refuse_merged(self, name: str, remove: bool) -> None:
+    def change(self, name: str, operation: Operation) -> None:
+        """Carry out one operation on the entry under `name`."""
+        kind, new = _value_of(operation)
+        if kind == "remove":
+            self._refuse_merged(name, remove=True)
+            self.child(name, operation["path"])
+            del self.entries[name]
+        elif kind == "add" and name not in self.entries:
+            self._refuse_merged(name)
+            self.entries[name] = Entry(self.positions.get(name, -1), new)
+        else:
+            self.child(name, operation["path"]).value = new
+
+    def _refuse_merged(self, name: str, *, remove: bool = False) -> None:
         """Raise CannotEdit if the value under `name` comes from `<<`, or would after a removal."""
         if name in self.merged and (remove or self.positions.get(name, -1) < self.merged[name]):
             key = self.node.children[2 * self.merged[name]]
-            raise _refuse(key, MERGE_KEY, f"the value of {name!r} comes from a merge key")
+            raise refuse(key, MERGE_KEY, f"the value of {name!r} comes from a merge key")
 
     def added(self) -> list[tuple[str, Any]]:
         """Return the new entries as key and data, in the order in which they came."""
@@ -84,6 +95,21 @@ class SeqEdit:
         self.node = node
         self.items = [Entry(index, item) for index, item in enumerate(node.children)]
 
+    def child(self, token: str, pointer: str) -> Entry:
+        """Return the item that `token` names; raise BadOperation if there is none."""
+        return self.items[list_index(token, len(self.items), pointer)]
+
+    def change(self, token: str, operation: Operation) -> None:
+        """Carry out one operation on the item that `token` names."""
+        kind, new = _value_of(operation)
+        index = list_index(token, len(self.items), operation["path"], insert=kind == "add")
+        if kind == "remove":
+            del self.items[index]
+        elif kind == "add":
+            self.items.insert(index, Entry(-1, new))
+        else:
+            self.items[index].value = new
+
     def kept(self) -> dict[int, Entry]:
         """Return the items that were there before, by their position."""
         return {entry.index: entry for entry in self.items if entry.index >= 0}
@@ -103,17 +129,14 @@ class Entry:
 
 
 def lay_over(document: Document, operations: Iterable[Operation]) -> Entry:
-    """Return the root of the document after `operations`.
+    """Return the root of the document after `operations`; aliases that these go through have become copies.
 
-    Aliases that operations go through, and aliases whose anchor no longer has the value that they must keep, become
-    values of their own. Raise CannotEdit where that would be no small change, for paths through merge keys and for
-    mappings with a key twice; raise BadOperation for an operation that does not fit the document.
+    Raise CannotEdit for paths through merge keys, for mappings with a key twice and for aliases that stand for too
+    much; raise BadOperation for an operation that does not fit the document.
     """
     root = Entry(0, document.root if document.root is not None else New(None))
     for operation in operations:
         _apply(root, operation)
-    if document.aliases:
-        _settle_aliases(root, document)
     return root
 
 
@@ -135,55 +158,13 @@ def data_of(value: Value) -> Any:
     return to_data(value)
 
 
-def _apply(root: Entry, operation: Operation) -> None:
-    pointer, kind = operation["path"], operation["op"]
-    tokens = tokens_of(pointer)
-    entry = root
-    for depth, token in enumerate(tokens):
-        value = _opened(entry)
-        if isinstance(value, New):
-            value.data = patch_one(value.data, tokens[depth:], operation)
-            return
-        if depth == len(tokens) - 1:
-            break
-        if isinstance(value, MapEdit):
-            entry = value.get(token, pointer)
-        elif isinstance(value, SeqEdit):
-            entry = value.items[list_index(token, len(value.items), False, pointer)]
-        else:
-            raise BadOperation(f"{pointer}: there is no {token!r}")
-    if not tokens:
-        root.value = New(patch_one(None, [], operation))
-        return
-    last = tokens[-1]
-    new = None if kind == "remove" else New(copied(operation["value"]))
-    if isinstance(value, SeqEdit):
-        index = list_index(last, len(value.items), kind == "add", pointer)
-        if new is None:
-            del value.items[index]
-        elif kind == "add":
-            value.items.insert(index, Entry(-1, new))
-        else:
-            value.items[index].value = new
-    elif isinstance(value, MapEdit):
-        if new is None:
-            value.get(last, pointer, remove=True)
-            del value.entries[last]
-        elif kind == "add" and last not in value.entries:
-            value.refuse_merged(last, remove=False)
-            value.entries[last] = Entry(value.positions.get(last, -1), new)
-        else:
-            value.get(last, pointer).value = new
-    else:
-        raise BadOperation(f"{pointer}: there is no {last!r}")
-
-
-def _opened(entry: Entry) -> Value:
+def opened(entry: Entry) -> Value:
+    """Open the collection at `entry` for changes, and return what stands there; an alias becomes a copy of its own."""
     value = entry.value
     if isinstance(value, Alias):
         data = to_data(value)
-        if _size(data) > MAX_OWN_COPY:
-            raise _refuse(value, ALIAS, "the change goes through an alias that stands for too much to copy")
+        if size_of(data) > MAX_OWN_COPY:
+            raise refuse(value, ALIAS, "the change goes through an alias that stands for too much to copy")
         entry.value = New(data, value)
     elif isinstance(value, Mapping):
         entry.value = MapEdit(value)
@@ -192,82 +173,30 @@ def _opened(entry: Entry) -> Value:
     return entry.value
 
 
-def _settle_aliases(root: Entry, document: Document) -> None:
-    """Give every alias that would no longer mean what it must mean a value of its own; put back the others."""
-    opened = {id(entry.value.node): entry for entry in _entries(root) if isinstance(entry.value, MapEdit | SeqEdit)}
-    alive = set(map(id, _alive(root)))
-
-    def holds(alias: Alias, wanted: Any) -> bool:
-        target = alias.target
-        if id(target) not in alive:
-            return False
-        return id(target) not in opened or same(data_of(opened[id(target)].value), wanted)
-
-    lost = {id(alias) for alias in document.aliases if id(alias) in alive and not holds(alias, to_data(alias.target))}
-    for entry in list(_entries(root)):
-        value = entry.value
-        if isinstance(value, New) and value.alias is not None and holds(value.alias, value.data):
-            entry.value = value.alias
-    if lost:
-        _replace_lost(root, lost)
-
-
-def _replace_lost(entry: Entry, lost: set[int]) -> None:
-    value = entry.value
-    if isinstance(value, Alias) and id(value) in lost:
-        data = to_data(value)
-        if _size(data) > MAX_KEPT_COPY:
-            raise _refuse(value, ALIAS, "the change would alter what this alias stands for")
-        entry.value = New(data, value)
+def _apply(root: Entry, operation: Operation) -> None:
+    tokens = tokens_of(operation["path"])
+    if not tokens:
+        root.value = New(patch_one(None, [], operation))
         return
-    if isinstance(value, Mapping | Sequence) and any(id(node) in lost for node in _below(value)):
-        value = _opened(entry)
-    if isinstance(value, SeqEdit):
-        for item in value.items:
-            _replace_lost(item, lost)
-    elif isinstance(value, MapEdit):
-        for name, item in value.entries.items():
-            if item.index >= 0 and id(value.node.children[2 * item.index]) in lost:
-                raise _refuse(value.node, ALIAS, "the change would alter an alias that is used as a key")
-            if isinstance(name, int) and isinstance(item.value, Mapping | Sequence | Alias):
-                if any(id(node) in lost for node in _below(item.value)):
-                    raise _refuse(item.value, MERGE_KEY, "the change would alter what this merge key brings in")
-            else:
-                _replace_lost(item, lost)
+    entry = root
+    for depth, token in enumerate(tokens):
+        value = opened(entry)
+        if isinstance(value, New):
+            value.data = patch_one(value.data, tokens[depth:], operation)
+            return
+        if not isinstance(value, MapEdit | SeqEdit):
+            raise BadOperation(f"{operation['path']}: there is no {token!r}")
+        if depth == len(tokens) - 1:
+            value.change(token, operation)
+        else:
+            entry = value.child(token, operation["path"])
 
 
-def _entries(root: Entry) -> Iterator[Entry]:
-    todo = [root]
-    while todo:
-        entry = todo.pop()
-        yield entry
-        if isinstance(entry.value, MapEdit):
-            todo.extend(entry.value.entries.values())
-        elif isinstance(entry.value, SeqEdit):
-            todo.extend(entry.value.items)
-
-
-def _alive(root: Entry) -> Iterator[Node]:
-    """Yield the nodes of the text that remain, keys included."""
-    for entry in _entries(root):
-        value = entry.value
-        if isinstance(value, MapEdit):
-            yield value.node
-            for index in value.kept():
-                yield from _below(value.node.children[2 * index])
-        elif isinstance(value, SeqEdit):
-            yield value.node
-        elif not isinstance(value, New):
-            yield from _below(value)
-
-
-def _below(node: Node) -> Iterator[Node]:
-    todo: list[Node] = [node]
-    while todo:
-        node = todo.pop()
-        yield node
-        if isinstance(node, Mapping | Sequence):
-            todo.extend(node.children)
+def size_of(data: Any) -> int:
+    """Return how many scalars `data` holds, an empty collection counting as one."""
+    if isinstance(data, dict):
+        data = list(data.values())
+    return (sum(map(size_of, data)) or 1) if isinstance(data, list) else 1
 
 
 def _merged_names(value: Node, mapping: Mapping) -> Iterable[str]:
@@ -277,11 +206,12 @@ def _merged_names(value: Node, mapping: Mapping) -> Iterable[str]:
     return names
 
 
-def _size(data: Any) -> int:
-    if isinstance(data, dict):
-        return sum(map(_size, data.values())) or 1
-    return (sum(map(_size, data)) or 1) if isinstance(data, list) else 1
+def _value_of(operation: Operation) -> tuple[str, New]:
+    """Return the kind of an operation and its value, copied; raise BadOperation for an unknown kind."""
+    kind = operation["op"]
+    return kind, New(patch_one(None, [], operation))
 
 
-def _refuse(node: Node, code: str, message: str) -> CannotEdit:
-    return CannotEdit(code if code else LAYOUT, message, node.line + 1, node.column + 1)
+def refuse(node: Node, code: str, message: str) -> CannotEdit:
+    """Return the error to raise for a node that an operation cannot change."""
+    return CannotEdit(code, message, node.line + 1, node.column + 1)

@@ -1,4 +1,4 @@
-"""JSON Patch (RFC 6902) on plain data: the three operations that a plan is made of, several times faster than jsonpatch."""
+"""JSON Patch (RFC 6902) on plain data: the three operations of a plan, several times faster than jsonpatch."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def tokens_of(pointer: str) -> list[str]:
     return [token.replace("~1", "/").replace("~0", "~") for token in tokens] if "~" in pointer else tokens
 
 
-def list_index(token: str, length: int, insert: bool, pointer: str) -> int:
+def list_index(token: str, length: int, pointer: str, *, insert: bool = False) -> int:
     """Return the position that `token` names in a list of `length` items; `-` and the length itself only to insert."""
     if token == "-" and insert:
         return length
@@ -42,9 +42,9 @@ def patched(data: Any, operations: Iterable[Operation]) -> Any:
 
 
 def patch_one(data: Any, tokens: list[str], operation: Operation) -> Any:
-    """Apply one operation at `tokens` below `data`, in place; return `data`, or the new value when there are no tokens."""
+    """Apply one operation at `tokens` below `data`, in place; return `data`, or the new value if there are no tokens."""
     pointer, kind = operation["path"], operation["op"]
-    if kind not in ("add", "remove", "replace"):
+    if kind not in {"add", "remove", "replace"}:
         raise BadOperation(f"{pointer}: unknown operation {kind!r}")
     value = None if kind == "remove" else copied(operation["value"])
     if not tokens:
@@ -54,26 +54,28 @@ def patch_one(data: Any, tokens: list[str], operation: Operation) -> Any:
         if isinstance(target, dict) and token in target:
             target = target[token]
         elif isinstance(target, list):
-            target = target[list_index(token, len(target), False, pointer)]
+            target = target[list_index(token, len(target), pointer)]
         else:
             raise BadOperation(f"{pointer}: there is no {token!r}")
     last = tokens[-1]
     if isinstance(target, list):
-        index = list_index(last, len(target), kind == "add", pointer)
-        if kind == "add":
-            target.insert(index, value)
-        elif kind == "replace":
-            target[index] = value
-        else:
-            del target[index]
-    elif isinstance(target, dict) and (kind == "add" or last in target):
-        if kind == "remove":
-            del target[last]
-        else:
-            target[last] = value
-    else:
+        _patch_list(target, list_index(last, len(target), pointer, insert=kind == "add"), kind, value)
+    elif not isinstance(target, dict) or (kind != "add" and last not in target):
         raise BadOperation(f"{pointer}: there is no {last!r}")
+    elif kind == "remove":
+        del target[last]
+    else:
+        target[last] = value
     return data
+
+
+def _patch_list(target: list[Any], index: int, kind: str, value: Any) -> None:
+    if kind == "add":
+        target.insert(index, value)
+    elif kind == "replace":
+        target[index] = value
+    else:
+        del target[index]
 
 
 def copied(value: Any) -> Any:
@@ -95,4 +97,4 @@ def same(left: Any, right: Any) -> bool:
         return left is right
     if isinstance(left, str) or isinstance(right, str):
         return bool(left == right)
-    return bool(left == right or (left != left and right != right))
+    return bool(left == right or (left != left and right != right))  # noqa: PLR0124 - a NaN is not itself

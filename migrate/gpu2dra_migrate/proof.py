@@ -14,7 +14,7 @@ from gpu2dra_migrate.edits import DocumentEdit, splices_of
 from gpu2dra_migrate.errors import ProofFailed, YamlSyntaxError
 from gpu2dra_migrate.patch import copied, patched, same
 from gpu2dra_migrate.source import Splice
-from gpu2dra_migrate.yaml_nodes import BOM, Document, compose
+from gpu2dra_migrate.yaml_nodes import BOM, Document, compose, last_text
 from gpu2dra_migrate.yaml_values import to_data
 
 
@@ -42,7 +42,7 @@ def prove(
         raise ProofFailed("parse", str(error)) from None
     original = [to_data(document) for document in documents] if data is None else [copied(item) for item in data]
     _compare("data", found, _expected(original, edits))
-    _compare("second parser", *_judge(before, after, edits))
+    _compare("second parser", *_judge(before, after, edits, documents))
     return found
 
 
@@ -71,19 +71,25 @@ def _expected(data: list[Any], edits: list[DocumentEdit]) -> list[Any]:
     return [item for index, document in enumerate(data) for item in (*new.get(index, ()), document)]
 
 
-def _judge(before: str, after: str, edits: list[DocumentEdit]) -> tuple[list[Any], list[Any]]:
+def _judge(
+    before: str, after: str, edits: list[DocumentEdit], documents: list[Document]
+) -> tuple[list[Any], list[Any]]:
     """Return what an independent parser finds in `after` and what it expects there.
 
     yaml12 (a parser in Rust) refuses some texts that libyaml and kubectl take, for instance flow items at the column
-    of their key; there the pure Python parser of ruamel.yaml judges both texts.
+    of their key; there the pure Python parser of ruamel.yaml judges both texts. It does so as well where the text ends
+    in a block scalar without a line break, to which yaml12 adds one and kubectl does not.
     """
+    ends_in_text = not before.endswith("\n") and documents and last_text(documents[-1].root)
     try:
-        data, found = _yaml12(before), _yaml12(after)
+        data, found = (_ruamel(before), _ruamel(after)) if ends_in_text else (_yaml12(before), _yaml12(after))
     except ValueError:
         try:
             data, found = _ruamel(before), _ruamel(after)
         except (YAMLError, ValueError) as error:
             raise ProofFailed("second parser", f"no second parser reads the texts: {error}") from None
+    except YAMLError as error:
+        raise ProofFailed("second parser", f"it does not read the texts: {error}") from None
     if any(edit.index >= len(data) for edit in edits):
         raise ProofFailed("second parser", f"it sees {len(data)} documents in the original")
     return found, _expected([copied(document) for document in data], edits)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import chain
+from functools import cache
 from pathlib import Path
-from typing import TextIO
-
-import click
 
 from gpu2dra import Context, Severity
 from gpu2dra.codes import finding
-
-from gpu2dra_migrate.config import Config, ConfigError, find_config, load_config
+from gpu2dra_migrate.config import Config, find_config, load_config
 from gpu2dra_migrate.files import Unreadable, decode
 from gpu2dra_migrate.manifest import CONVERSIONS, Located, convert
-from gpu2dra_migrate.output import Tally, diff_of, json_text, line_of
-from gpu2dra_migrate.runner import FileResult, Mode, Settings, run
+from gpu2dra_migrate.output import Tally, json_text, line_of
+from gpu2dra_migrate.runner import Configure, FileResult, Mode, Settings, run
+from gpu2dra_migrate.terminal import Terminal, printable
+from gpu2dra_migrate.worker import failed
 
 STDIN = Path("-")
-_STDIN_NAME = "<stdin>"
+_STDIN_NAME = Path("<stdin>")
+_SIGPIPE = 141
+"""Exit code of a program that a closed pipe ends: 128 and the signal's number."""
+_DIFF_COLORS = {"+": "green", "-": "red", "@": "cyan"}
+
+
+class WrongUse(Exception):
+    """The arguments do not fit together; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,133 +48,143 @@ class Flags:
 
 
 def execute(mode_name: str, paths: tuple[Path, ...], flags: Flags) -> int:
-    """Run and tell; return the exit code. Raises click.UsageError for wrong use."""
+    """Run and tell; return the exit code. Raises WrongUse, and ConfigError for settings that cannot be used."""
     mode = Mode(mode_name)
-    if flags.no_color or os.environ.get("NO_COLOR"):
-        click.get_current_context().color = False
     if STDIN in paths and len(paths) > 1:
-        raise click.UsageError("- (standard input) cannot be combined with other paths.")
+        raise WrongUse("- (standard input) cannot be combined with other paths.")
+    color = not flags.no_color and not os.environ.get("NO_COLOR")
+    terminal = Terminal(color=color, progress=not flags.quiet)
+    settings, configure = _configure(mode, paths, flags)
+    if paths == (STDIN,):
+        data = sys.stdin.buffer.read()
+        result, piped = _convert_input(data, settings)
+        if mode is Mode.CONVERT:
+            terminal.raw(piped)
+        return _Teller(mode, flags, terminal, err=mode is Mode.CONVERT).tell(iter([result]))
+    return _Teller(mode, flags, terminal).tell(run(paths or (Path(),), settings, configure))
+
+
+def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Settings, Configure]:
+    """Return the settings here, and the function that gives those of a file: the nearest configuration is its own.
+
+    Raises ConfigError for a configuration around `paths` that cannot be used, even where there is nothing to convert.
+    """
+    only = load_config(flags.config) if flags.config else None
+
+    @cache
+    def of_folder(folder: Path) -> tuple[Config, Settings]:
+        config = only or find_config(folder)
+        merged = replace(
+            config,
+            target=config.target if flags.target is None else flags.target,
+            tolerations=config.tolerations if flags.tolerations is None else flags.tolerations,
+            schedulers=(*config.schedulers, *flags.scheduler),
+        )
+        size = flags.max_size or config.max_size
+        return config, Settings(mode=mode, options=merged.options(), max_size=size, jobs=flags.jobs)
+
+    def configure(path: Path, named: bool) -> Settings | None:
+        absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
+        config, settings = of_folder(absolute.parent)
+        asked = flags.force_exclude or not named
+        return settings if not asked or config.selects(absolute) else None
+
+    here = of_folder(Path.cwd())[1]
+    for path in paths:
+        if path.is_dir():
+            of_folder(Path(os.path.abspath(path)))  # noqa: PTH100 - as above
+    return here, configure
+
+
+def _convert_input(data: bytes, settings: Settings) -> tuple[FileResult, bytes]:
+    """Return the result for standard input and the bytes to pass on: the converted text, else `data` as it is."""
+    if len(data) > settings.max_size:
+        message = f"{len(data):,} bytes, more than {settings.max_size:,}; raise --max-size."
+        return failed(_STDIN_NAME, "DRA503", message), data
     try:
-        results = _standard_input(mode, flags) if paths == (STDIN,) else _files(mode, paths or (Path(),), flags)
-        return _tell(results, Tally(mode), flags, piped=paths == (STDIN,) and mode is Mode.CONVERT)
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
-
-
-def _settings(mode: Mode, config: Config, flags: Flags) -> Settings:
-    config = replace(
-        config,
-        target=config.target if flags.target is None else flags.target,
-        tolerations=config.tolerations if flags.tolerations is None else flags.tolerations,
-        schedulers=(*config.schedulers, *flags.scheduler),
-        max_size=flags.max_size or config.max_size,
-    )
-    return Settings(mode=mode, options=config.options(), max_size=config.max_size, jobs=flags.jobs)
-
-
-def _files(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> Iterator[FileResult]:
-    """Return the results for `paths`, in groups that share a configuration; bad settings are told before any work."""
-    groups: dict[Config, list[Path]] = {}
-    for path in dict.fromkeys(paths):
-        folder = Path(os.path.abspath(path if path.is_dir() else path.parent))  # noqa: PTH100 - links stay links
-        config = load_config(flags.config) if flags.config else find_config(folder)
-        groups.setdefault(config, []).append(path)
-    runs = [
-        run(members, _settings(mode, config, flags), config.selects, select_named=flags.force_exclude)
-        for config, members in groups.items()
-    ]
-    return chain.from_iterable(runs)
-
-
-def _standard_input(mode: Mode, flags: Flags) -> Iterator[FileResult]:
-    """Convert standard input; convert passes text that does not change through."""
-    config = load_config(flags.config) if flags.config else find_config(Path.cwd())
-    settings = _settings(mode, config, flags)
-    result = FileResult(Path(_STDIN_NAME))
-    data = sys.stdin.buffer.read(settings.max_size + 1)
-    try:
-        if len(data) > settings.max_size:
-            raise Unreadable("DRA503", f"Larger than {settings.max_size:,} bytes; raise --max-size.")
         text = decode(data)
     except Unreadable as error:
-        result.findings.append(Located(finding(error.code, "", error.message), 0, 0, ""))
-        if mode is Mode.CONVERT and len(data) <= settings.max_size:
-            sys.stdout.buffer.write(data)
-        yield result
-        return
-    conversion = convert(text, settings.options, Context())
-    result.findings, result.ignored = conversion.findings, conversion.ignored
+        return failed(_STDIN_NAME, error.code, error.message), data
+    conversion = convert(text, settings.options, Context(), write=settings.mode is not Mode.CHECK)
+    result = FileResult(_STDIN_NAME, conversion.findings, ignored=conversion.ignored)
     new = conversion.text
     if new is not None and conversion.beside:
         if text.lstrip("\ufeff \t\r\n").startswith("{"):
             message = "One JSON document cannot hold its template as well; convert a file, or pipe YAML."
             result.findings = [item for item in result.findings if item.finding.code not in CONVERSIONS]
             result.findings.append(Located(finding("DRA511", "", message), 0, 0, ""))
-            new = None
-        else:
-            from gpu2dra_migrate.emit import documents_text  # noqa: PLC0415 - rare
+            return result, data
+        from gpu2dra_migrate.emit import documents_text  # noqa: PLC0415 - rare
 
-            separator = "" if new.startswith("---") else "---\n"
-            new = documents_text(conversion.beside) + separator + new
-    if new is not None:
-        result.objects, result.requests = conversion.objects, conversion.requests
-        result.before, result.after = text, new
-    if mode is Mode.CONVERT:
-        sys.stdout.buffer.write((text if new is None else new).encode())
-        sys.stdout.buffer.flush()
-    yield result
-
-
-def _tell(results: Iterator[FileResult], tally: Tally, flags: Flags, *, piped: bool) -> int:
-    """Print each result as it comes and the summary; return the exit code. `piped`: standard output is the text."""
-    kept: list[FileResult] = []
-    for result in _with_progress(results, flags):
-        tally.add(result)
-        if flags.output == "json":
-            kept.append(result)
-        else:
-            _tell_file(result, tally.mode, flags, err=piped)
-    if flags.output == "json":
-        click.echo(json_text(kept, tally), err=piped)
-    elif not flags.quiet:
-        for sentence in tally.sentences():
-            click.echo(sentence, err=piped or tally.mode is Mode.DIFF)
-    return int(tally.exit_code())
+        bom = "\ufeff" * new.startswith("\ufeff")
+        body = new.removeprefix(bom)
+        new = bom + documents_text(conversion.beside) + "---\n" * (not body.startswith(("---", "%"))) + body
+    if new is None:
+        return result, data
+    result.changed = True
+    result.objects, result.requests = conversion.objects, conversion.requests
+    result.before, result.after = text, new
+    return result, new.encode()
 
 
-def _tell_file(result: FileResult, mode: Mode, flags: Flags, *, err: bool) -> None:
-    if mode is Mode.DIFF and result.changed:
-        for line in diff_of(result):
-            click.echo(line, nl=False)
-    shown = {Severity.ERROR}
-    if not flags.quiet:
-        shown.add(Severity.WARNING)
-    if flags.verbose:
-        shown.add(Severity.INFO)
-    for located in result.findings:
-        conversion = located.finding.code in CONVERSIONS and mode is not Mode.CHECK
-        if located.finding.severity in shown and not conversion:
-            click.echo(line_of(result, located), err=err or mode is Mode.DIFF)
-    if mode is Mode.CONVERT and result.changed and not flags.quiet:
-        for path in result.created:
-            click.echo(f"wrote {path}", err=err)
-        click.echo(f"converted {result.path}", err=err)
+class _Teller:
+    """Tells each result as it comes, and the sum. `err`: standard output is the converted text, so tell elsewhere."""
 
+    def __init__(self, mode: Mode, flags: Flags, terminal: Terminal, *, err: bool = False) -> None:
+        self._mode = mode
+        self._flags = flags
+        self._terminal = terminal
+        self._json = flags.output == "json"
+        self._err = err
+        self._err_text = err or mode is Mode.DIFF  # then standard output is the diff
+        self._shown = {Severity.ERROR}
+        if not flags.quiet:
+            self._shown.add(Severity.WARNING)
+        if flags.verbose:
+            self._shown.add(Severity.INFO)
 
-def _with_progress(results: Iterator[FileResult], flags: Flags) -> Iterator[FileResult]:
-    """Show on a terminal how many files are done, while it takes longer than a moment."""
-    stream: TextIO = sys.stderr
-    if flags.quiet or flags.output == "json" or not stream.isatty() or sys.stdout.isatty():
-        yield from results  # on a terminal the findings themselves show the progress
-        return
-    from rich.console import Console  # noqa: PLC0415 - only a terminal pays for it
-    from rich.progress import Progress, SpinnerColumn, TextColumn  # noqa: PLC0415 - as above
-
-    columns = (SpinnerColumn(), TextColumn("{task.completed} files looked at"))
-    with Progress(*columns, console=Console(file=stream, no_color=flags.no_color), transient=True) as progress:
-        task = progress.add_task("files", total=None)
+    def tell(self, results: Iterator[FileResult]) -> int:
+        """Return the exit code of the run."""
+        tally = Tally(self._mode)
+        kept: list[FileResult] = []
         for result in results:
-            progress.advance(task)
-            yield result
+            tally.add(result)
+            self._terminal.advance()
+            if self._json:
+                kept.append(result)
+            else:
+                self._tell_file(result)
+            if self._terminal.gone and self._mode is not Mode.CONVERT:
+                break
+        if self._json:
+            self._terminal.line(json_text(kept, tally), err=self._err)
+        elif not self._flags.quiet:
+            for sentence in tally.sentences():
+                self._terminal.line(sentence, err=self._err_text)
+        self._terminal.close()
+        return _SIGPIPE if self._terminal.gone else int(tally.exit_code())
 
+    def _tell_file(self, result: FileResult) -> None:
+        if self._mode is Mode.DIFF and result.changed:
+            self._tell_diff(result)
+        err = self._err_text
+        for located in result.findings:
+            conversion = located.finding.code in CONVERSIONS and self._mode is not Mode.CHECK
+            if located.finding.severity in self._shown and not conversion:
+                self._terminal.line(line_of(result, located, self._terminal, err=err), err=err)
+        if self._mode is Mode.CONVERT and result.changed and not self._flags.quiet:
+            for path in result.created:
+                self._terminal.line(f"wrote {printable(str(path))}", err=err)
+            if result.path != _STDIN_NAME:
+                self._terminal.line(f"converted {printable(str(result.path))}", err=err)
 
+    def _tell_diff(self, result: FileResult) -> None:
+        from gpu2dra_migrate.differences import diff_of  # noqa: PLC0415 - the other commands need no diff
+
+        if not sys.stdout.isatty():
+            self._terminal.raw("".join(diff_of(result)).encode("utf-8", "surrogateescape"))
+            return
+        for line in diff_of(result):
+            text = printable(line.rstrip("\r\n"))
+            header = line.startswith(("--- ", "+++ "))
+            self._terminal.line(self._terminal.style(text, None if header else _DIFF_COLORS.get(line[:1]), bold=header))

@@ -26,11 +26,12 @@ class Splice(NamedTuple):
 class Source:
     """Offsets of lines, line breaks and node parts in one text."""
 
-    __slots__ = ("first", "text")
+    __slots__ = ("first", "needs_break", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.first = 1 if text.startswith(BOM) else 0
+        self.needs_break = False
 
     def line_start(self, offset: int) -> int:
         """Return where the line around `offset` starts, behind a BOM."""
@@ -56,6 +57,11 @@ class Source:
         """Return how many blanks the line that starts at `offset` begins with."""
         line = self.text[offset : self.next_line(offset)]
         return len(line) - len(line.lstrip(" \t"))
+
+    def margin(self, offset: int) -> str:
+        """Return the blanks that the line around `offset` begins with."""
+        line = self.line_start(offset)
+        return self.text[line : line + self.indent(line)]
 
     def eol(self, offset: int) -> str:
         """Return the line break of the line around `offset`, or of the line before when it has none."""
@@ -112,11 +118,12 @@ class Source:
         return CannotEdit(code, message, node.line + 1, node.column + 1)
 
 
-def arrange(text: str, splices: Iterable[Splice]) -> list[Splice]:
+def arrange(text: str, splices: Iterable[Splice], *, needs_break: bool = False) -> list[Splice]:
     """Return the splices in order, those that touch joined. Raise ValueError if two of them overlap.
 
     Insertions at the place where a deletion starts come before it. In a text without a last line break, lines that
-    are put in at its end get one before them, and the text stays without one at its end.
+    are put in at its end get one before them, and the text stays without one at its end, unless `needs_break` says
+    that what then comes last would be another value without it.
     """
     open_end = bool(text) and not text.endswith("\n")
     arranged: list[Splice] = []
@@ -134,18 +141,20 @@ def arrange(text: str, splices: Iterable[Splice]) -> list[Splice]:
         else:
             arranged.append(Splice(start, end, new))
     if open_end and arranged and arranged[-1].end == len(text):
-        _strip_end(text, arranged)
+        _strip_end(text, arranged, needs_break=needs_break)
     return [splice for splice in arranged if text[splice.start : splice.end] != splice.text]
 
 
-def _strip_end(text: str, arranged: list[Splice]) -> None:
-    """Take the line breaks off the end that the last of the splices leaves."""
+def _strip_end(text: str, arranged: list[Splice], *, needs_break: bool) -> None:
+    """Take the line breaks off the end that the last of the splices leaves; `needs_break` keeps those of the text."""
     start, end, new = arranged.pop()
     new = new.rstrip("\r\n")
-    floor = arranged[-1].end if arranged else 0
-    while not new and start > floor and text[start - 1] in "\r\n":
-        start -= 1
-    if not new and arranged and start == floor:
+    while not new and not needs_break:
+        floor = arranged[-1].end if arranged else 0
+        while start > floor and text[start - 1] in "\r\n":
+            start -= 1
+        if start > floor or not arranged:
+            break
         start, new = arranged[-1].start, arranged.pop().text.rstrip("\r\n")
     arranged.append(Splice(start, end, new))
 

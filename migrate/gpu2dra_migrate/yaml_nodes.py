@@ -233,6 +233,13 @@ def _compose(text: str) -> list[Document]:
     return documents
 
 
+def last_text(node: Node | None) -> Scalar | None:
+    """Return the block scalar that the text of `node` ends in, or None if it ends in something else."""
+    while isinstance(node, Mapping | Sequence) and node.children and not node.flow:
+        node = node.children[-1]
+    return node if isinstance(node, Scalar) and node.style in {"|", ">"} else None
+
+
 def _block_scalar_end(text: str, start: int, end: int) -> int:
     """Return where the content of a block scalar ends, its trailing blank lines and last line break left out.
 

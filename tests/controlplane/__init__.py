@@ -1,1 +1,1 @@
-"""A real Kubernetes control plane for tests: built from its Go modules, started in seconds, fed with NVIDIA's objects."""
+"""A real Kubernetes control plane for tests: built from Go modules, started in seconds, fed with NVIDIA's objects."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import platform
@@ -158,9 +159,9 @@ def control_planes() -> dict[str, Callable[[Report], Path]]:
     assets = os.environ.get("KUBEBUILDER_ASSETS")
     if assets:
         folders = [Path(folder) for folder in assets.split(os.pathsep) if folder]
-        return {release_of(folder): lambda report, folder=folder: folder for folder in folders}
+        return {release_of(folder): functools.partial(_ready_made, folder) for folder in folders}
     names = [name for name, pin in PINS.items() if pin.programs is CONTROL_PLANE]
-    return {PINS[name].folder: lambda report, name=name: ensure(name, report) for name in names}
+    return {PINS[name].folder: functools.partial(ensure, name) for name in names}
 
 
 def release_of(folder: Path) -> str:
@@ -169,13 +170,17 @@ def release_of(folder: Path) -> str:
     if missing:
         msg = f"KUBEBUILDER_ASSETS: {folder} holds no {', '.join(missing)}; a control plane needs all of them"
         raise BuildError(msg)
-    command = [folder / "kube-apiserver", "--version"]
+    command = [str(folder / "kube-apiserver"), "--version"]
     printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     found = re.search(r"v(\d+\.\d+)\.", printed)
     if not found:
         msg = f"{folder / 'kube-apiserver'} --version printed {printed!r}"
         raise BuildError(msg)
     return found[1]
+
+
+def _ready_made(folder: Path, _report: Report) -> Path:
+    return folder
 
 
 def _build(name: str, pin: Pin, folder: Path, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Processes that run for the length of a test session: started with a log file, watched, and stopped whatever happens."""
+"""Processes that run for a test session: started with a log file, watched, and stopped whatever happens."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from controlplane.leash import leashed
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _POLL = 0.02
 _GRACE = 3.0  # seconds between SIGTERM and SIGKILL: nothing that these processes hold is worth more

@@ -11,7 +11,10 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import base64
-import datetime
 import ipaddress
 import json
 from collections.abc import Sequence
-from pathlib import Path
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 # Clocks of containers and hosts differ by seconds, a suite runs for minutes, `make cluster` for days.
-_SLACK = datetime.timedelta(hours=1)
-_LIFE = datetime.timedelta(days=30)
+_SLACK = timedelta(hours=1)
+_LIFE = timedelta(days=30)
 
 
 class Authority:
@@ -94,7 +97,7 @@ class Authority:
         return certificate, _write_key(key, certificate.with_suffix(".key"))
 
     def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        now = datetime.datetime.now(datetime.UTC)
+        now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
             .subject_name(subject)

@@ -173,10 +173,27 @@ def test_the_twins_are_what_the_tool_prints(printed: Path) -> None:
     assert not changed, "if the change is meant, `make examples` writes the twins again"
 
 
+def check(root: Path, folder: Path) -> tuple[int, dict[str, int]]:
+    """Return the exit code of `check`, and how often it gives each code."""
+    done = run(root, "-m", "gpu2dra_migrate", "check", "--output", "json", str(folder))
+    return done.returncode, json.loads(done.stdout)["summary"]["codes"]
+
+
 def test_nothing_is_left_to_do_in_the_twins(root: Path, printed: Path) -> None:
-    for folder in (printed, EXAMPLES / "converted"):
-        done = run(root, "-m", "gpu2dra_migrate", "check", str(folder))
-        assert done.returncode == 0, done.stdout + done.stderr
+    notes = {"DRA101": 1, "DRA201": 1}  # the zero and the opt-out of rag-app: the files were looked at
+    assert check(root, printed) == (0, notes)
+    assert check(root, EXAMPLES / "converted") == (0, notes)
+
+
+def test_a_repository_and_a_plain_folder_give_the_same(root: Path, tmp_path: Path) -> None:
+    plain = Path(shutil.copytree(EXAMPLES / "legacy", tmp_path / "plain"))
+    tracked = Path(shutil.copytree(plain, tmp_path / "repository" / "deeply" / "nested" / "tracked"))
+    subprocess.run(["git", "init", "--quiet"], cwd=tmp_path / "repository", check=True)
+    subprocess.run(["git", "add", "--all"], cwd=tracked, check=True)
+    untracked = Path(shutil.copytree(plain, tracked.with_name("untracked")))
+    code, codes = check(root, plain)
+    assert (code, codes["DRA001"] > len(LEGACY)) == (1, True)
+    assert check(root, tracked) == check(root, untracked) == (code, codes)
 
 
 def test_each_example_has_its_devices_and_a_line_in_the_index() -> None:

@@ -53,9 +53,7 @@ def outcome(shape: str, folder: Path) -> dict[str, bytes]:
 
 def expected(shape: str) -> dict[str, bytes]:
     """Return what the folder of a shape holds beside its input."""
-    return {
-        path.name: path.read_bytes() for path in (SHAPES / shape).iterdir() if not path.name.startswith("input.")
-    }
+    return {path.name: path.read_bytes() for path in (SHAPES / shape).iterdir() if not path.name.startswith("input.")}
 
 
 @pytest.mark.parametrize("shape", NAMES)

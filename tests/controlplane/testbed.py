@@ -1,0 +1,58 @@
+"""What the fixtures of this folder hand to a test, and the namespaces that they make for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from controlplane import gpus, scheduling
+from controlplane.client import Client, Object, wait_for
+from controlplane.cluster import ControlPlane, Options
+
+StartControlPlane = Callable[[Options], ControlPlane]
+AddMachines = Callable[[Iterable[gpus.Machine]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """What a test needs of a cluster: a client with all rights, a namespace of its own, and the release."""
+
+    release: str
+    plane: ControlPlane
+    namespace: str
+
+    @property
+    def client(self) -> Client:
+        """A client with all rights."""
+        return self.plane.client
+
+    @property
+    def minor(self) -> int:
+        """The second number of the release."""
+        return int(self.release.split(".")[1])
+
+    def object(self, api_version: str, kind: str, name: str, **fields: object) -> Object:
+        """Return an object in the test's namespace, not yet created."""
+        metadata = {"name": name, "namespace": self.namespace}
+        return {"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields}
+
+    def here(self, obj: Object) -> Object:
+        """Return a copy of an object that lies in the test's namespace."""
+        return obj | {"metadata": obj["metadata"] | {"namespace": self.namespace}}
+
+    def outcome(self, pod: Object, settle: float = 1.0) -> scheduling.Outcome:
+        """Create a pod and return what the scheduler decides."""
+        return scheduling.outcome(self.client, self.client.create(self.here(pod)), settle)
+
+
+def add_namespace(client: Client, name: str) -> None:
+    """Create a namespace and wait until pods can be created in it."""
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+    wait_for(f"namespace {name} has a service account", lambda: client.call("GET", account).accepted)
+
+
+def remove_namespace(client: Client, name: str) -> None:
+    """Delete a namespace; then its pods without grace, since bound ones would wait for a kubelet."""
+    client.delete({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    client.delete_all("v1", "Pod", name)
