@@ -90,12 +90,14 @@ class Context:
     `claim_classes`: DeviceClass names behind `(kind, name)` of a ResourceClaim or ResourceClaimTemplate (R6).
     `priorities`: value per PriorityClass name (R10). `renames`: new name per `(namespace, old name)` of a template
     that someone edited by hand (R8). `namespace`: of the request, where the object itself may not name it.
+    `wrapper`: metadata of the object around this one (AppWrapper), whose labels and annotations hold for it as well.
     """
 
     claim_classes: Mapping[tuple[str, str], frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     renames: Mapping[tuple[str, str], str] = field(default_factory=lambda: MappingProxyType({}))
     namespace: str = ""
+    wrapper: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)

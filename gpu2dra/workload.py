@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu2dra.codes import finding
@@ -53,7 +54,7 @@ def _plan_object(obj: Object, options: Options, context: Context) -> tuple[Plan,
     metadata = metadata if isinstance(metadata, dict) else {}
     namespace = metadata.get("namespace")
     namespace = namespace if isinstance(namespace, str) else context.namespace
-    workload = Workload(kind.group, kind.kind, _name(metadata), namespace, metadata)
+    workload = Workload(kind.group, kind.kind, _name(metadata), namespace, _around(metadata, context.wrapper))
     pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options)]
     seen = set().union(*(pod.seen for pod in pods)) if pods else set()
     references = _renamed_references(obj, kind, namespace, context)
@@ -187,10 +188,19 @@ def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -
 
 
 def _inside(obj: Object, context: Context) -> Context:
+    """Return the context of the objects wrapped in `obj`, which is what people apply, label and prune."""
     metadata = obj.get("metadata")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    if not isinstance(namespace, str):
-        return context
-    return Context(
-        claim_classes=context.claim_classes, priorities=context.priorities, renames=context.renames, namespace=namespace
-    )
+    metadata = metadata if isinstance(metadata, dict) else {}
+    namespace = metadata.get("namespace")
+    namespace = namespace if isinstance(namespace, str) else context.namespace
+    return dataclasses.replace(context, namespace=namespace, wrapper=_around(metadata, context.wrapper))
+
+
+def _around(metadata: Object, wrapper: Mapping[str, Any]) -> Object:
+    """Return `metadata` with the labels and annotations of the objects around it added."""
+    result = dict(metadata)
+    for field in ("labels", "annotations"):
+        outer, own = wrapper.get(field), metadata.get(field)
+        if isinstance(outer, dict) and outer:
+            result[field] = {**outer, **(own if isinstance(own, dict) else {})}
+    return result

@@ -42,11 +42,7 @@ def _replace_lost(entry: Entry, lost: set[int]) -> None:
     """Open what leads to the lost aliases below `entry`, and put copies in their place."""
     value = entry.value
     if isinstance(value, Alias) and id(value) in lost:
-        data = to_data(value)
-        if size_of(data) > MAX_KEPT_COPY:
-            raise refuse(value, ALIAS, "the change would alter what this alias stands for")
-        entry.value = New(data, value)
-        return
+        entry.value = _copy_of(value)
     if isinstance(value, Mapping | Sequence) and _holds_lost(value, lost):
         value = opened(entry)
     if isinstance(value, SeqEdit):
@@ -60,6 +56,13 @@ def _replace_lost(entry: Entry, lost: set[int]) -> None:
                 _replace_lost(item, lost)
             elif isinstance(item.value, Mapping | Sequence | Alias) and _holds_lost(item.value, lost):
                 raise refuse(item.value, MERGE_KEY, "the change would alter what this merge key brings in")
+
+
+def _copy_of(alias: Alias) -> New:
+    data = to_data(alias)
+    if size_of(data) > MAX_KEPT_COPY:
+        raise refuse(alias, ALIAS, "the change would alter what this alias stands for")
+    return New(data, alias)
 
 
 def _holds_lost(node: Node, lost: set[int]) -> bool:

@@ -39,7 +39,7 @@ class _Rows:
         return self.source.next_line(self.nodes[index][-1].end)
 
     def safe(self, layout: Layout) -> Layout:
-        """Return `layout` without literal scalars if deeper comments follow a row that goes: they would join the text."""
+        """Return `layout` without literal scalars if deeper comments follow a row that goes: they would join them."""
         removed = (index for index in range(len(self.starts)) if index not in self.kept)
         bottoms = map(self.bottom, removed)
         if any(self.source.skip_comments(bottom, self.column) != bottom for bottom in bottoms):
@@ -47,7 +47,7 @@ class _Rows:
         return layout
 
     def write(self, placed: list[tuple[int, Lines]]) -> None:
-        """Put the splices; `placed` holds new lines with the position of the kept row that they follow (-1: none)."""
+        """Put the splices; `placed` holds new lines with the position of the kept row before them (-1: none)."""
         source = self.source
         removed = [index for index in range(len(self.starts)) if index not in self.kept]
         first_new = [line for after, lines in placed if after < 0 for line in lines]

@@ -14,7 +14,7 @@ from gpu2dra_migrate.edits import locate
 from gpu2dra_migrate.errors import YamlSyntaxError
 from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.yaml_nodes import Document, compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.yaml_values import repeated_keys, to_data
 
 _AT = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")
@@ -83,13 +83,8 @@ def _read(path: Path) -> tuple[Document, Any]:
         line, column = locate(documents[filled[1]], "")
         raise ConfigError(f"{path}:{line}:{column}: the file holds {len(filled)} documents; write one, of kind Config")
     document = documents[filled[0]]
-    for mapping in document.repeating:
-        seen: set[str] = set()
-        for key, _ in mapping.pairs():
-            name = str(getattr(key, "value", ""))
-            if name in seen:
-                raise ConfigError(f"{path}:{key.line + 1}:{key.column + 1}: /{name}: stands twice; remove one")
-            seen.add(name)
+    for name, key in repeated_keys(document):
+        raise ConfigError(f"{path}:{key.line + 1}:{key.column + 1}: /{name}: stands twice; remove one")
     return document, data[filled[0]]
 
 

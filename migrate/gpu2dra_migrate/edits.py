@@ -161,7 +161,7 @@ class Editor:
 
     @staticmethod
     def _changes_form(value: MapEdit | SeqEdit, in_block: bool) -> bool:
-        """Tell whether a block collection ends empty (`{}`), or an empty one fills up where block style is the habit."""
+        """Tell whether a block collection ends empty (`{}`), or an empty one fills up amid block style."""
         entries = value.entries if isinstance(value, MapEdit) else value.items
         if not value.node.flow:
             return not entries
@@ -210,7 +210,7 @@ class Editor:
         if not isinstance(node, Scalar) or not isinstance(data, str) or isinstance(data, Verbatim) or quoted:
             return ""
         if node.style == '"':
-            return scalar(data, flow, True)
+            return scalar(data, flow=flow, quoted=True)
         if node.style == "'" and data.isprintable():
             return "'" + data.replace("'", "''") + "'"
         return ""

@@ -64,7 +64,7 @@ _LITERAL = re.compile(rf"(?![ \t]){_LINE}+(?:\n{_LINE}*)*\n{_LINE}+\n?")
 _ESCAPED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
-def plain_is_safe(value: str, flow: bool) -> bool:
+def plain_is_safe(value: str, *, flow: bool) -> bool:
     """Tell whether `value` without quotes is read as that string under YAML 1.1 and 1.2 alike."""
     if value[:1] in _FIRST and not (value[0] == "-" and value[1:2].isalpha()):
         return False
@@ -75,14 +75,14 @@ def plain_is_safe(value: str, flow: bool) -> bool:
     return value[:3] not in ("---", "...") and isinstance(resolve(value), str)
 
 
-def scalar(value: object, flow: bool, quoted: bool = False) -> str:
-    """Write a scalar on one line; `quoted` quotes every string. Raise NotPlain for a Verbatim that cannot stand here."""
+def scalar(value: object, *, flow: bool, quoted: bool = False) -> str:
+    """Write a scalar on one line; `quoted` quotes every string. Raise NotPlain if a Verbatim cannot stand here."""
     if isinstance(value, Verbatim):
         if quoted or _UNSAFE.search(value) or (flow and _FLOW_UNSAFE.search(value)) or value[:1] in _FIRST:
             raise NotPlain(f"{value} cannot stand unquoted in a flow collection" if flow else f"{value} is not plain")
         return str(value)
     if isinstance(value, str):
-        if not quoted and plain_is_safe(value, flow):
+        if not quoted and plain_is_safe(value, flow=flow):
             return value
         return _ESCAPED.sub(lambda match: json.dumps(match[0])[1:-1], json.dumps(value, ensure_ascii=False))
     if value is None or isinstance(value, bool | int):
@@ -101,12 +101,12 @@ def flow_value(value: object, style: FlowStyle, indent: str = "") -> str:
         return _brackets("{", entries, "}", style, indent)
     if isinstance(value, list):
         return _brackets("[", [flow_value(item, style, indent + style.step) for item in value], "]", style, indent)
-    return scalar(value, True, style.quoted)
+    return scalar(value, flow=True, quoted=style.quoted)
 
 
 def flow_key(key: str, style: FlowStyle) -> str:
     """Write a key of a flow mapping with its colon and what follows that."""
-    text = scalar(key, True, style.quoted)
+    text = scalar(key, flow=True, quoted=style.quoted)
     return f"{text}:{style.colon if text.startswith(chr(34)) else style.colon or ' '}"
 
 
@@ -119,7 +119,7 @@ def _brackets(left: str, entries: list[str], right: str, style: FlowStyle, inden
 
 def block_entry(key: str, value: object, layout: Layout, column: int) -> list[str]:
     """Write `key: value` with the key at `column`, as lines without line breaks."""
-    head = f"{' ' * column}{scalar(key, False)}:"
+    head = f"{' ' * column}{scalar(key, flow=False)}:"
     if isinstance(value, dict) and value:
         return [head, *block_value(value, layout, column + layout.step)]
     if isinstance(value, list) and value:
@@ -146,7 +146,11 @@ def block_item(value: object, layout: Layout, column: int) -> list[str]:
 
 def _inline(value: object) -> str:
     return (
-        "{}" if value == {} and isinstance(value, dict) else "[]" if isinstance(value, list) else scalar(value, False)
+        "{}"
+        if value == {} and isinstance(value, dict)
+        else "[]"
+        if isinstance(value, list)
+        else scalar(value, flow=False)
     )
 
 

@@ -20,6 +20,8 @@ from gpu2dra_migrate.walk import Problem, walk
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _LARGEST = 4 * 1024 * 1024
+_DEPTH = 5
+"""Folders below the root that are walked where no repository says how far an application reaches."""
 _REWRITING = ("patch", "components", "replacements", "vars")
 """A kustomization without any of these words changes nothing of what it takes in."""
 
@@ -74,7 +76,7 @@ def kustomizations(folder: Path) -> list[Path]:
     top = git.top_of(folder)
     files = git.files(top, *(f"*{name}" for name in NAMES)) if top else None
     if files is None:
-        files = [path for path in walk(folder, NAMES.__contains__) if not isinstance(path, Problem)]
+        files = [path for path in walk(folder, NAMES.__contains__, _DEPTH) if not isinstance(path, Problem)]
     return sorted(Path(os.path.abspath(file)) for file in files if file.name in NAMES)  # noqa: PTH100 - links stay links
 
 
@@ -248,4 +250,4 @@ def _root(file: Path) -> Path | None:
     if nearest is None:
         return None
     here = Path.cwd()
-    return here if nearest.is_relative_to(here) else nearest.parent
+    return here if nearest != here and nearest.is_relative_to(here) else nearest.parent

@@ -7,18 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gpu2dra import Context, Finding, Keep, Object, Options, Plan, plan
+from gpu2dra import CODES, Context, Finding, Keep, Object, Options, Plan, plan
 from gpu2dra.codes import finding
 from gpu2dra.demand import is_placeholder
 from gpu2dra.templates import fitting_name
 from gpu2dra_migrate import source
+from gpu2dra_migrate.discover import may_hold_legacy
 from gpu2dra_migrate.edits import DocumentEdit, locate, splices_of
 from gpu2dra_migrate.emit import Verbatim
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed, YamlSyntaxError
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.proof import prove
 from gpu2dra_migrate.yaml_nodes import Document, compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.yaml_values import repeated_keys, to_data
 
 CONVERSIONS = frozenset({"DRA001", "DRA002"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
@@ -113,8 +114,23 @@ def convert(
     for part in parts:
         _settle(part, reason, lines, result)
     _write(text, parts, options, context, result, write=write)
+    for part in parts:
+        if part.document.repeating and may_hold_legacy(text[part.document.start : part.document.end]):
+            _tell_repeated_keys(part, lines, result)
     result.findings.sort(key=lambda located: (located.line, located.column, located.finding.code))
     return result
+
+
+def _tell_repeated_keys(part: _Part, lines: Mapping[int, frozenset[str]], result: Conversion) -> None:
+    """Add a finding for each key that stands twice in a map: what the first one says is lost on Kubernetes (DRA508)."""
+    told = {item.line for item in result.findings if item.finding.code == "DRA508"}
+    for name, key in repeated_keys(part.document):
+        line = key.line + 1
+        if is_ignored("DRA508", line, lines):
+            result.ignored += 1
+        elif line not in told:
+            text = f'"{name}" stands twice in this map and Kubernetes takes the last one; remove one.'
+            result.findings.append(Located(finding("DRA508", "", text), line, key.column + 1, part.about))
 
 
 def objects(text: str) -> list[Any]:
@@ -232,7 +248,12 @@ def _write(
             if problem.code == _NO_ROOM and not part.own_file:
                 part.own_file = True
                 result.findings.append(
-                    Located(finding(_NO_ROOM, "", problem.message), problem.line, problem.column, part.about)
+                    Located(
+                        finding(_NO_ROOM, "", _sentence(problem.message, _NO_ROOM)),
+                        problem.line,
+                        problem.column,
+                        part.about,
+                    )
                 )
                 continue
             active.remove(part)
@@ -253,7 +274,12 @@ def _write(
 def _give_up(part: _Part, code: str, message: str, line: int, column: int, result: Conversion) -> None:
     dropped = {id(item) for item in part.plan.findings if item.code in CONVERSIONS or item.code.startswith("DRA1")}
     result.findings = [item for item in result.findings if id(item.finding) not in dropped]
-    result.findings.append(Located(finding(code, "", message), line, column, part.about))
+    result.findings.append(Located(finding(code, "", _sentence(message, code)), line, column, part.about))
+
+
+def _sentence(message: str, code: str) -> str:
+    """Return a message of the text editor as a sentence, with what to do about it."""
+    return f"{message[:1].upper()}{message[1:].rstrip('.')}. {CODES[code].todo}"
 
 
 def _edit_of(part: _Part) -> DocumentEdit:

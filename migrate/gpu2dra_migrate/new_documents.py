@@ -66,7 +66,7 @@ def _paragraph_start(source: Source, content: int, top: int) -> int:
 
 
 def _behind_licence(source: Source, top: int, content: int) -> int:
-    """Return where the comment block that starts at `top` ends, blank lines included, if it is a licence; else `top`."""
+    """Return where the comment block at `top` ends, blank lines included, if it is a licence; else `top`."""
     at, paragraph = top, ""
     while at < content and source.is_comment(at):
         following = source.next_line(at)

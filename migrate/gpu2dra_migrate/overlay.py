@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from gpu2dra.model import Operation
-from gpu2dra_migrate.errors import ALIAS, DUPLICATE_KEY, LAYOUT, MERGE_KEY, CannotEdit
-from gpu2dra_migrate.patch import BadOperation, copied, list_index, patch_one, same, tokens_of
+from gpu2dra_migrate.errors import ALIAS, DUPLICATE_KEY, MERGE_KEY, CannotEdit
+from gpu2dra_migrate.patch import BadOperation, list_index, patch_one, tokens_of
 from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence
 from gpu2dra_migrate.yaml_values import is_merge, key_string, to_data
 

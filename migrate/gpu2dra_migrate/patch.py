@@ -42,7 +42,7 @@ def patched(data: Any, operations: Iterable[Operation]) -> Any:
 
 
 def patch_one(data: Any, tokens: list[str], operation: Operation) -> Any:
-    """Apply one operation at `tokens` below `data`, in place; return `data`, or the new value if there are no tokens."""
+    """Apply one operation at `tokens` below `data`, in place; return `data`, or the value if there are no tokens."""
     pointer, kind = operation["path"], operation["op"]
     if kind not in {"add", "remove", "replace"}:
         raise BadOperation(f"{pointer}: unknown operation {kind!r}")

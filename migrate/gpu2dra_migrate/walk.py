@@ -12,6 +12,7 @@ _SKIPPED_FOLDERS = frozenset(
 )
 """Nobody's manifests: what version control, package managers and tools put there themselves."""
 _BLOCK = 1 << 20
+_ANY_DEPTH = 1 << 20
 
 
 class Problem(Exception):
@@ -23,11 +24,17 @@ class Problem(Exception):
         self.reason = reason
 
 
-def walk(root: Path, wanted: Callable[[str], bool]) -> Iterator[Path | Problem]:
-    """Yield the files and links below `root` whose names are `wanted`, and links to folders; sorted in each folder."""
+def walk(root: Path, wanted: Callable[[str], bool], depth: int = _ANY_DEPTH) -> Iterator[Path | Problem]:
+    """Yield the files and links below `root` whose names are `wanted`, and links to folders; sorted in each folder.
+
+    Folders more than `depth` levels below the root are not entered.
+    """
     problems: list[OSError] = []
+    top = os.fspath(root).rstrip(os.sep)
     for folder, folders, names in os.walk(root, onerror=problems.append):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        if folder[len(top) :].count(os.sep) >= depth:
+            folders.clear()
         for name in sorted(names):
             if wanted(name):
                 yield Path(folder, name)

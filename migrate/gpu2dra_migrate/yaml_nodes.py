@@ -8,10 +8,11 @@ lines. Nodes here end where their last leaf ends.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TypeAlias
 
 from ruamel.yaml.cyaml import CParser
-from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.error import YAMLError
 from ruamel.yaml.events import (
     AliasEvent,
     DocumentEndEvent,
@@ -22,9 +23,9 @@ from ruamel.yaml.events import (
     SequenceEndEvent,
     SequenceStartEvent,
 )
-from ruamel.yaml.reader import ReaderError
 
 from gpu2dra_migrate.errors import YamlSyntaxError
+from gpu2dra_migrate.yaml_marks import block_scalar_end, syntax_error
 
 BOM = "\ufeff"
 MAX_DEPTH = 200
@@ -38,7 +39,7 @@ class Scalar:
 
     __slots__ = ("anchor", "column", "end", "line", "plain", "start", "style", "tag", "value")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - positional: thousands are made for one file
         self,
         value: str,
         style: str,
@@ -148,17 +149,17 @@ def compose(text: str) -> list[Document]:
     try:
         documents = _compose(text[shift:])
     except (YAMLError, UnicodeError) as error:
-        raise _syntax_error(error, text[shift:]) from None
+        raise syntax_error(error, text[shift:]) from None
     if shift:
         _shift(documents)
-    for document, following in zip(documents, documents[1:], strict=False):
+    for document, following in pairwise(documents):
         document.end = following.start
     if documents:
         documents[-1].end = len(text)
     return documents
 
 
-def _compose(text: str) -> list[Document]:
+def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls would cost more than the work
     documents: list[Document] = []
     get = CParser(text).get_event
     stack: list[Mapping | Sequence] = []
@@ -174,8 +175,8 @@ def _compose(text: str) -> list[Document]:
         if kind is ScalarEvent:
             count += 1
             start, end, style = mark.index, event.end_mark.index, event.style
-            if style == "|" or style == ">":
-                end = _block_scalar_end(text, start, end)
+            if style in {"|", ">"}:
+                end = block_scalar_end(text, start, end)
             anchor = event.anchor
             node = Scalar(event.value, style, event.implicit[0], start, end, mark.line, mark.column, anchor, event.tag)
             if anchor is not None:
@@ -240,24 +241,6 @@ def last_text(node: Node | None) -> Scalar | None:
     return node if isinstance(node, Scalar) and node.style in {"|", ">"} else None
 
 
-def _block_scalar_end(text: str, start: int, end: int) -> int:
-    """Return where the content of a block scalar ends, its trailing blank lines and last line break left out.
-
-    With `+` the blank lines are content. A blank line longer than the indentation is content as well.
-    """
-    header_end = text.find("\n", start, end)
-    if header_end < 0:
-        return end
-    if "+" in text[start:header_end].partition(" #")[0]:
-        return end - 1 if text[end - 1 : end] == "\n" and text[end - 2 : end - 1] != "\r" else max(end - 2, start)
-    lines = text[header_end + 1 : end].split("\n")
-    indent = next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), end)
-    position = header_end + 1 + sum(len(line) + 1 for line in lines) - 1
-    while lines and not lines[-1].strip() and len(lines[-1].rstrip("\r")) <= indent:
-        position -= len(lines.pop()) + 1
-    return position - 1 if text[position - 1 : position] == "\r" else position
-
-
 def _shift(documents: list[Document]) -> None:
     """Move all offsets behind the BOM that the parser has not seen."""
     for document in documents:
@@ -271,18 +254,3 @@ def _shift(documents: list[Document]) -> None:
             node.end += 1
             if isinstance(node, Mapping | Sequence):
                 nodes.extend(node.children)
-
-
-def _syntax_error(error: YAMLError | UnicodeError, text: str) -> YamlSyntaxError:
-    if isinstance(error, MarkedYAMLError):
-        mark = error.problem_mark or error.context_mark
-        problem = str(error.problem or error.context or "not YAML")
-        return YamlSyntaxError(mark.line + 1 if mark else 1, mark.column + 1 if mark else 1, problem)
-    if isinstance(error, ReaderError):
-        offset, problem = text.find(chr(error.character)), str(error.reason)
-    elif isinstance(error, UnicodeEncodeError):
-        offset, problem = error.start, "a lone surrogate is no character"
-    else:
-        offset, problem = 0, str(error)
-    before = text[: max(offset, 0)]
-    return YamlSyntaxError(before.count("\n") + 1, len(before) - before.rfind("\n"), problem)

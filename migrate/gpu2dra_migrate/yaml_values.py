@@ -11,12 +11,14 @@ import binascii
 import math
 import re
 import struct
+from collections.abc import Iterator
 from typing import Any
 
 from gpu2dra_migrate.errors import YamlSyntaxError
 from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence
 
 _TAG = "tag:yaml.org,2002:"
+_FITS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
 _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys(("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True),
     **dict.fromkeys(("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False),
@@ -31,6 +33,7 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
 _INT64, _UINT64 = 1 << 63, 1 << 64
 _FLOAT32_MAX = 3.4028235e38
+_FIXED = (-4, 6)  # exponents that Go's 'g' writes without one
 
 
 def to_data(node: Document | Node | None) -> Any:
@@ -104,6 +107,17 @@ def key_string(key: Node) -> str:
     raise YamlSyntaxError(key.line + 1, key.column + 1, "a key that is no string, number or boolean")
 
 
+def repeated_keys(document: Document) -> Iterator[tuple[str, Node]]:
+    """Yield name and node of each key that already stands in the same mapping; merge keys may."""
+    for mapping in document.repeating:
+        seen: set[str] = set()
+        for key, _ in mapping.pairs():
+            name = key_string(key)
+            if name in seen and not is_merge(key):
+                yield name, key
+            seen.add(name)
+
+
 def is_merge(key: Node) -> bool:
     """Tell whether `key` is the merge key `<<` (a quoted one is an ordinary key)."""
     return type(key) is Scalar and key.value == "<<" and (key.plain or key.tag == f"{_TAG}merge")
@@ -136,7 +150,7 @@ def _tagged(node: Scalar) -> Any:
             return base64.b64decode(node.value).decode("utf-8", "replace")
         except binascii.Error:
             raise YamlSyntaxError(node.line + 1, node.column + 1, "!!binary holds no base64") from None
-    fits = {"int": int, "float": (int, float), "bool": bool, "null": type(None)}.get(kind)
+    fits = _FITS.get(kind)
     if fits is None:
         return node.value
     value = resolve(node.value)
@@ -153,11 +167,11 @@ def _float(digits: str, otherwise: str | None = None) -> Any:
 
 
 def _float_key(number: float) -> str:
-    """Format a float key as Go's FormatFloat(number, 'g', -1, 32) does: the fewest digits that give the same float32."""
+    """Format a key as Go's FormatFloat(number, 'g', -1, 32) does: the fewest digits that give the same float32."""
     if not math.isfinite(number) or abs(number) > _FLOAT32_MAX:
         return ".nan" if math.isnan(number) else ".inf" if number > 0 else "-.inf"
     narrow = struct.pack("f", number)
     digits = next(count for count in range(9) if struct.pack("f", float(f"{number:.{count}e}")) == narrow)
     scientific = f"{number:.{digits}e}"
     exponent = int(scientific.partition("e")[2])
-    return f"{number:.{max(digits - exponent, 0)}f}" if -4 <= exponent < 6 else scientific
+    return f"{number:.{max(digits - exponent, 0)}f}" if _FIXED[0] <= exponent < _FIXED[1] else scientific

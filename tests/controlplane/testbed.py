@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
@@ -40,9 +43,27 @@ class Cluster:
         """Return a copy of an object that lies in the test's namespace."""
         return obj | {"metadata": obj["metadata"] | {"namespace": self.namespace}}
 
-    def outcome(self, pod: Object, settle: float = 1.0) -> scheduling.Outcome:
-        """Create a pod and return what the scheduler decides."""
-        return scheduling.outcome(self.client, self.client.create(self.here(pod)), settle)
+    def outcome(self, pod: Object) -> scheduling.Outcome:
+        """Create a pod in the test's namespace and return what the scheduler decides."""
+        return self.outcomes([pod])[0]
+
+    def outcomes(self, pods: Iterable[Object]) -> list[scheduling.Outcome]:
+        """Create pods in the test's namespace, then return what the scheduler decides on each."""
+        return scheduling.outcomes(self.client, [self.client.create(self.here(pod)) for pod in pods])
+
+    def kubectl(self, *arguments: str, stdin: Object | None = None) -> subprocess.CompletedProcess[str]:
+        """Run the kubectl of the release in the test's namespace, with an object on its standard input if given.
+
+        A refusal is a result, not an exception: look at `returncode`, `stdout` and `stderr`.
+        """
+        program = self.plane.binaries / "kubectl"
+        command = [program, f"--kubeconfig={self.plane.admin_kubeconfig}", f"--namespace={self.namespace}", *arguments]
+        sent = None if stdin is None else json.dumps(stdin)
+        # A home of its own keeps its discovery cache away from the user's.
+        environment = os.environ | {"HOME": str(self.plane.folder)}
+        return subprocess.run(
+            command, input=sent, capture_output=True, text=True, check=False, timeout=60, env=environment
+        )
 
 
 def add_namespace(client: Client, name: str) -> None:

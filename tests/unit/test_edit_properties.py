@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from random import Random
+from random import Random  # noqa: TC003 - hypothesis reads the annotations
 from typing import Any
 
 import jsonpatch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from gpu2dra.model import Operation
 from gpu2dra_migrate import source
 from gpu2dra_migrate.edits import DocumentEdit, splices_of
 from gpu2dra_migrate.errors import ALIAS, CannotEdit
-from gpu2dra_migrate.patch import BadOperation, copied, patched, same
+from gpu2dra_migrate.patch import copied, patched, same
 from gpu2dra_migrate.proof import prove
 from gpu2dra_migrate.yaml_nodes import compose
 from gpu2dra_migrate.yaml_values import to_data
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 KEYS = ("a", "b", "limits", "nvidia.com/gpu", "x y", "on", "1", "~t", "q'q", 'd"d', "é😀", "last")
-LEAVES = (
+LEAVES: tuple[Any, ...] = (
     1,
     0,
     -3,
@@ -59,9 +60,11 @@ class Writer:
         self.open: list[str] = []
 
     def sometimes(self, share: float = 0.25) -> bool:
+        """Return True in about `share` of all calls."""
         return self.random.random() < share
 
     def comment(self) -> str:
+        """Return what may stand at the end of a line."""
         return self.random.choice(("", "", "", "", "  # why", " #\ttab", " # a: {b, c", "   "))
 
     def between(self, column: int) -> list[str]:
@@ -78,7 +81,8 @@ class Writer:
             )
         )
 
-    def scalar(self, value: Any, flow: bool) -> str:
+    def scalar(self, value: Any) -> str:
+        """Write a scalar or an empty collection, quoted in one way or another."""
         if value == {} and isinstance(value, dict):
             return self.random.choice(("{}", "{ }"))
         if isinstance(value, list):
@@ -94,12 +98,13 @@ class Writer:
         return json.dumps(value, ensure_ascii=False)
 
     def flow(self, value: Any, column: int) -> str:
+        """Write a value in flow style, on one line or over several."""
         if not value or not isinstance(value, dict | list):
-            return self.scalar(value, True)
+            return self.scalar(value)
         spread = self.sometimes(0.3)
         inner = column + self.random.choice((1, 2, 4)) if spread else column
         if isinstance(value, dict):
-            parts = [f"{self.scalar(key, True)}: {self.flow(item, inner)}" for key, item in value.items()]
+            parts = [f"{self.scalar(key)}: {self.flow(item, inner)}" for key, item in value.items()]
         else:
             parts = [self.flow(item, inner) for item in value]
         left, right = "{}" if isinstance(value, dict) else "[]"
@@ -134,50 +139,52 @@ class Writer:
             return f"&{name}"
         return ""
 
-    def value(self, value: Any, column: int, nested: int) -> list[str]:
+    def value(self, value: Any, nested: int) -> list[str]:
         """Return what follows a colon or dash: the rest of the line, then lines; nested content goes to `nested`."""
         head = self.anchor(value)
         if head.startswith("*"):
             return [f" {head}{self.comment()}"]
         if not head:
-            return self.bare(value, column, nested, "")
+            return self.bare(value, nested, "")
         self.open.append(head[1:])
-        lines = self.bare(value, column, nested, f" {head}")
+        lines = self.bare(value, nested, f" {head}")
         self.open.pop()
         self.anchors.append((head[1:], value))
         return lines
 
-    def bare(self, value: Any, column: int, nested: int, head: str) -> list[str]:
+    def bare(self, value: Any, nested: int, head: str) -> list[str]:
+        """Return what `value` returns, for a value without an alias."""
         if isinstance(value, dict | list) and value and not self.sometimes(0.2):
             return [head + self.comment(), *self.block(value, nested)]
         if isinstance(value, str) and value.endswith("\n") and self.sometimes(0.7):
             return [f"{head} |", *(" " * nested + line for line in value.splitlines())]
         if value is None and self.sometimes():
             return [head + self.comment()]
-        text = self.flow(value, nested) if isinstance(value, dict | list) else self.scalar(value, False)
+        text = self.flow(value, nested) if isinstance(value, dict | list) else self.scalar(value)
         first, *rest = (f"{head} {text}" + self.comment()).split("\n")
         return [first, *rest]
 
     def block(self, value: Any, column: int) -> list[str]:
+        """Return the lines of a collection in block style."""
         lines: list[str] = []
         if isinstance(value, dict):
             step = self.random.choice((1, 2, 4))
             for key, item in value.items():
                 lines += self.between(column)
                 offset = self.random.choice((0, 2)) if isinstance(item, list) and item else step
-                rest = self.value(item, column, column + offset)
-                lines += [f"{' ' * column}{self.scalar(key, False)}:{rest[0]}", *rest[1:]]
+                rest = self.value(item, column + offset)
+                lines += [f"{' ' * column}{self.scalar(key)}:{rest[0]}", *rest[1:]]
             return lines
         for item in value:
             lines += self.between(column)
             width = self.random.choice((2, 2, 2, 4))
             if isinstance(item, dict | list) and item and self.sometimes(0.7) and not self.aliases:
                 inner = self.block(item, column + width)
-                while inner and not inner[0].strip(" ").rstrip() or inner[0].lstrip().startswith("#"):
+                while not inner[0].strip() or inner[0].lstrip().startswith("#"):
                     inner.pop(0)
                 lines += [" " * column + "-" + " " * (width - 1) + inner[0][column + width :], *inner[1:]]
             else:
-                rest = self.value(item, column, column + width)
+                rest = self.value(item, column + width)
                 lines += [f"{' ' * column}-{rest[0]}", *rest[1:]]
         return lines
 
@@ -250,7 +257,8 @@ def test_the_text_gets_the_data_that_the_operations_ask_for(random: Random) -> N
     ]
     assert after.endswith("\n") == text.endswith("\n") or ("|" in text and after.endswith("\n"))
     assert ("\r\n" in after) == ("\r\n" in text) or "\n" not in after
-    assert after.count("\r") == after.count("\r\n") and after.count("\r") in (0, after.count("\n"))
+    assert after.count("\r") == after.count("\r\n")
+    assert after.count("\r") in {0, after.count("\n")}
 
 
 @settings(max_examples=300, deadline=None)

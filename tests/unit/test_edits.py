@@ -7,6 +7,7 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
+
 from gpu2dra.model import Operation
 from gpu2dra_migrate.edits import DocumentEdit, edit, locate
 from gpu2dra_migrate.emit import Verbatim
@@ -403,8 +404,12 @@ def test_flow_style(text: str, operations: list[Operation], expected: str) -> No
 def test_json_stays_the_json_that_it_was(indent: int | str | None) -> None:
     data = {"a": [{"limits": {"nvidia.com/gpu": 1}}], "b": {"c": ["d"]}, "e": [], "f": {}}
     operations = [
-        remove("/a/0/limits"), add("/a/0/claims", CLAIMS), add("/b/c/-", {"x": [1]}), add("/e/-", "é"), add("/f/g", True),
-    ]  # fmt: skip
+        remove("/a/0/limits"),
+        add("/a/0/claims", CLAIMS),
+        add("/b/c/-", {"x": [1]}),
+        add("/e/-", "é"),
+        add("/f/g", True),
+    ]
     wanted = {"a": [{"claims": CLAIMS}], "b": {"c": ["d", {"x": [1]}]}, "e": ["é"], "f": {"g": True}}
     after = edited(json.dumps(data, indent=indent), *operations)
     assert json.loads(after) == wanted
@@ -521,9 +526,17 @@ def test_operations_that_do_not_fit_are_errors(text: str, operation: Operation) 
 NEW_DOCUMENTS = [
     ("kind: Pod\n", 0, f"{TEMPLATE_TEXT}---\nkind: Pod\n"),
     ("# about the pod\nkind: Pod\n", 0, f"{TEMPLATE_TEXT}---\n# about the pod\nkind: Pod\n"),
-    ("# the file\n\n# about the pod\nkind: Pod\n", 0, f"# the file\n\n{TEMPLATE_TEXT}---\n# about the pod\nkind: Pod\n"),
+    (
+        "# the file\n\n# about the pod\nkind: Pod\n",
+        0,
+        f"# the file\n\n{TEMPLATE_TEXT}---\n# about the pod\nkind: Pod\n",
+    ),
     ("# Copyright X\n# more\nkind: Pod\n", 0, f"# Copyright X\n# more\n{TEMPLATE_TEXT}---\nkind: Pod\n"),
-    ("# SPDX-License-Identifier: MIT\n\nkind: Pod\n", 0, f"# SPDX-License-Identifier: MIT\n\n{TEMPLATE_TEXT}---\nkind: Pod\n"),
+    (
+        "# SPDX-License-Identifier: MIT\n\nkind: Pod\n",
+        0,
+        f"# SPDX-License-Identifier: MIT\n\n{TEMPLATE_TEXT}---\nkind: Pod\n",
+    ),
     ("--- # pod\nkind: Pod\n", 0, f"--- # pod\n{TEMPLATE_TEXT}---\nkind: Pod\n"),
     ("---\n# Source: x\nkind: Pod\n", 0, f"---\n{TEMPLATE_TEXT}---\n# Source: x\nkind: Pod\n"),
     ("---\n# License: x\n\n# pod\nkind: Pod\n", 0, f"---\n# License: x\n\n{TEMPLATE_TEXT}---\n# pod\nkind: Pod\n"),
@@ -535,10 +548,12 @@ NEW_DOCUMENTS = [
     ("%YAML 1.1\n---\na: 1\n---\nkind: Pod\n", 1, f"%YAML 1.1\n---\na: 1\n---\n{TEMPLATE_TEXT}---\nkind: Pod\n"),
     ("{kind: Pod}\n", 0, f"{TEMPLATE_TEXT}---\n{{kind: Pod}}\n"),
     (
-        "spec:\n    list:\n      -   a\n", 0,
-        "kind: ResourceClaimTemplate\nspec:\n    devices:\n        requests:\n          -   name: main\n---\nspec:\n    list:\n      -   a\n",
+        "spec:\n    list:\n      -   a\n",
+        0,
+        "kind: ResourceClaimTemplate\nspec:\n    devices:\n        requests:\n          -   name: main\n"
+        "---\nspec:\n    list:\n      -   a\n",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("text", "index", "expected"), NEW_DOCUMENTS)
@@ -570,10 +585,18 @@ def test_values_that_are_put_in_are_not_changed_later() -> None:
 @pytest.mark.parametrize(
     ("pointer", "place"),
     [
-        ("", (2, 1)), ("/a", (2, 1)), ("/a/b~1c", (3, 3)), ("/a/none/deeper", (2, 1)), ("/l/1/x", (6, 3)), ("/l/9", (4, 1)),
-        ("/r/k", (7, 1)), ("/m/k", (9, 3)), ("/d", (11, 1)), ("/m/z", (8, 1)),
+        ("", (2, 1)),
+        ("/a", (2, 1)),
+        ("/a/b~1c", (3, 3)),
+        ("/a/none/deeper", (2, 1)),
+        ("/l/1/x", (6, 3)),
+        ("/l/9", (4, 1)),
+        ("/r/k", (7, 1)),
+        ("/m/k", (9, 3)),
+        ("/d", (11, 1)),
+        ("/m/z", (8, 1)),
     ],
-)  # fmt: skip
+)
 def test_locate(pointer: str, place: tuple[int, int]) -> None:
     text = "# top\na: &x\n  b/c: {k: 1}\nl:\n- 1\n- x: 2\nr: *x\nm:\n  <<: {k: 1}\nd: 1\nd: 2\n"
     if pointer == "/m/z":

@@ -103,7 +103,10 @@ def test_what_does_not_touch_the_base(tmp_path: Path, overlay: str, more: dict[s
 
 def test_a_base_that_the_overlay_does_not_reach(tmp_path: Path) -> None:
     tree(tmp_path, {**BASE, "other/kustomization.yaml": "resources: [deploy.yaml]\n", "other/deploy.yaml": DEPLOYMENT})
-    tree(tmp_path / "overlay", {"kustomization.yaml": "resources: [../base]\npatches: [{path: p.yaml}]\n", "p.yaml": STRATEGIC})
+    tree(
+        tmp_path / "overlay",
+        {"kustomization.yaml": "resources: [../base]\npatches: [{path: p.yaml}]\n", "p.yaml": STRATEGIC},
+    )
     roles = find_roles(tmp_path)
     assert roles.patched_by(tmp_path / "base" / "deploy.yaml", "Deployment", "vllm")
     assert roles.patched_by(tmp_path / "other" / "deploy.yaml", "Deployment", "vllm") is None
@@ -131,7 +134,9 @@ def test_long_chains_are_no_recursion(tmp_path: Path) -> None:
     for number in range(1200):
         tree(tmp_path, {f"d{number}/kustomization.yaml": f"resources: [../d{number + 1}]\n"})
     tree(tmp_path / "d1200", {"kustomization.yaml": "resources: [deploy.yaml]\n", "deploy.yaml": DEPLOYMENT})
-    tree(tmp_path / "top", {"kustomization.yaml": "resources: [../d0]\npatches: [{path: p.yaml}]\n", "p.yaml": STRATEGIC})
+    tree(
+        tmp_path / "top", {"kustomization.yaml": "resources: [../d0]\npatches: [{path: p.yaml}]\n", "p.yaml": STRATEGIC}
+    )
     assert find_roles(tmp_path).patched_by(tmp_path / "d1200" / "deploy.yaml", "Deployment", "vllm")
 
 

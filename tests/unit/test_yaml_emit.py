@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import yaml
 import yaml12
+from hypothesis import example, given
+from hypothesis import strategies as st
+
 from gpu2dra_migrate.emit import (
     FlowStyle,
     Layout,
@@ -20,8 +23,6 @@ from gpu2dra_migrate.emit import (
 from gpu2dra_migrate.patch import same
 from gpu2dra_migrate.yaml_nodes import compose
 from gpu2dra_migrate.yaml_values import to_data
-from hypothesis import example, given
-from hypothesis import strategies as st
 
 TEXTS = (
     st.text()
@@ -68,14 +69,33 @@ def test_flow_style_is_read_back(value: Any, style: FlowStyle) -> None:
 @pytest.mark.parametrize(
     ("value", "block", "flow"),
     [
-        ("main", "main", "main"), ("gpu.nvidia.com", "gpu.nvidia.com", "gpu.nvidia.com"), ("1g.5gb", "1g.5gb", "1g.5gb"),
-        ("a, b", "a, b", '"a, b"'), ("a[0]", "a[0]", '"a[0]"'), ("1", '"1"', '"1"'), ("yes", '"yes"', '"yes"'), ("", '""', '""'),
-        ("1e3", '"1e3"', '"1e3"'), ("1:30", '"1:30"', '"1:30"'), ("2001-01-01", '"2001-01-01"', '"2001-01-01"'), ("8Gi", "8Gi", "8Gi"),
-        ("a: b", '"a: b"', '"a: b"'), ("a #b", '"a #b"', '"a #b"'), ("--flag", '"--flag"', '"--flag"'), ("-x", "-x", "-x"),
-        ("'a' in b", "\"'a' in b\"", "\"'a' in b\""), ("x == 'a'", "x == 'a'", "x == 'a'"), ("é😀", "é😀", "é😀"), ("\x7f", '"\\u007f"', '"\\u007f"'),
-        (True, "true", "true"), (None, "null", "null"), (1.5, "1.5", "1.5"), (float("inf"), ".inf", ".inf"), (-3, "-3", "-3"),
+        ("main", "main", "main"),
+        ("gpu.nvidia.com", "gpu.nvidia.com", "gpu.nvidia.com"),
+        ("1g.5gb", "1g.5gb", "1g.5gb"),
+        ("a, b", "a, b", '"a, b"'),
+        ("a[0]", "a[0]", '"a[0]"'),
+        ("1", '"1"', '"1"'),
+        ("yes", '"yes"', '"yes"'),
+        ("", '""', '""'),
+        ("1e3", '"1e3"', '"1e3"'),
+        ("1:30", '"1:30"', '"1:30"'),
+        ("2001-01-01", '"2001-01-01"', '"2001-01-01"'),
+        ("8Gi", "8Gi", "8Gi"),
+        ("a: b", '"a: b"', '"a: b"'),
+        ("a #b", '"a #b"', '"a #b"'),
+        ("--flag", '"--flag"', '"--flag"'),
+        ("-x", "-x", "-x"),
+        ("'a' in b", "\"'a' in b\"", "\"'a' in b\""),
+        ("x == 'a'", "x == 'a'", "x == 'a'"),
+        ("é😀", "é😀", "é😀"),
+        ("\x7f", '"\\u007f"', '"\\u007f"'),
+        (True, "true", "true"),
+        (None, "null", "null"),
+        (1.5, "1.5", "1.5"),
+        (float("inf"), ".inf", ".inf"),
+        (-3, "-3", "-3"),
     ],
-)  # fmt: skip
+)
 def test_scalars(value: Any, block: str, flow: str) -> None:
     assert (scalar(value, flow=False), scalar(value, flow=True)) == (block, flow)
 
@@ -110,8 +130,17 @@ def test_words_of_yaml_1_1_and_1_2_are_quoted(word: str) -> None:
 def test_literal_text_and_nested_values() -> None:
     value = {"a": {"b": [{"c": 1, "d": []}, []]}, "t": "one\ntwo\n", "v": Verbatim("${N}"), "e": {}}
     assert block_value(value, Layout(step=4, offset=2, dash=4), 2) == [
-        "  a:", "      b:", "        -   c: 1", "            d: []", "        -   []", "  t: |", "      one", "      two", "  v: ${N}", "  e: {}",
-    ]  # fmt: skip
+        "  a:",
+        "      b:",
+        "        -   c: 1",
+        "            d: []",
+        "        -   []",
+        "  t: |",
+        "      one",
+        "      two",
+        "  v: ${N}",
+        "  e: {}",
+    ]
 
 
 def test_a_file_of_documents() -> None:

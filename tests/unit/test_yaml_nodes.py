@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-import _ruamel_yaml
+import sys
+
 import pytest
+
 from gpu2dra_migrate import yaml_nodes
 from gpu2dra_migrate.errors import YamlSyntaxError
 from gpu2dra_migrate.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, compose
@@ -18,7 +20,9 @@ def value_of(text: str, index: int = -1) -> tuple[Node, str]:
 
 
 def test_the_parser_is_the_one_in_c() -> None:
-    assert yaml_nodes.CParser is _ruamel_yaml.CParser
+    parser = vars(yaml_nodes)["CParser"]
+    assert parser is vars(sys.modules["_ruamel_yaml"])["CParser"]
+    assert str(sys.modules["_ruamel_yaml"].__file__).endswith((".so", ".pyd"))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gpu2dra_migrate.edits import DocumentEdit, edit, splices_of
 from gpu2dra_migrate.errors import ProofFailed
 from gpu2dra_migrate.proof import prove
@@ -49,7 +50,7 @@ def test_wrong_data_is_found(text: str, new: str, which: str, detail: str) -> No
 
 
 def test_the_second_parser_has_a_say() -> None:
-    """`!!str 1` and `"1"` are one value to our composer; a tag is kept by the other parser, which so sees a difference."""
+    """`!x 1` and `"1"` are one value to our composer; the other parser keeps the tag and sees a difference."""
     edits = [DocumentEdit(0, [{"op": "replace", "path": "/a", "value": "1"}])]
     splices = [Splice(3, 4, "!x 1")]
     with pytest.raises(ProofFailed) as caught:
