@@ -536,6 +536,14 @@ _ROWS: tuple[Code, ...] = (
         "See whether something reads it as a request for a GPU.",
     ),
     Code(
+        "DRA513",
+        "layout",
+        _W,
+        "The request is written in a way that cannot be edited in place: an explicit key (`? key`), or a placeholder "
+        "inside braces, where it would no longer parse.",
+        "Write this part in the usual block style, then convert.",
+    ),
+    Code(
         "DRA599",
         "internal-error",
         _E,

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from controlplane import rule_table
+
 ROOT = Path(__file__).resolve().parent.parent
 
 settings.register_profile("dev", deadline=None)
@@ -86,10 +88,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print the figures that tests recorded, and say in one line when the tests of the corpus did not run."""
-    for report in (*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")):
+    reports = [*terminalreporter.getreports("passed"), *terminalreporter.getreports("failed")]
+    for report in reports:
         for name, text in report.user_properties:
             if name == "figures" and report.when == "call":
                 terminalreporter.write_line(f"{report.nodeid}\n{text}")
+    rules = rule_table.recorded(entry for report in reports if report.when == "call" for entry in report.user_properties)
+    for line in rule_table.lines(rules) if rules else ():
+        terminalreporter.write_line(line)
     if _shared_folder() is None:
         terminalreporter.write_line(
             "The tests of the public corpus did not run: no folder 'shared' beside this clone (or at GPU2DRA_SHARED).",

@@ -157,11 +157,15 @@ def _texts(node: Node) -> list[tuple[int, int]]:
 def edit_block_mapping(editor: Editor, edit: MapEdit, layout: Layout) -> None:
     """Put the splices for an opened block mapping and for what is opened below it."""
     node, kept = edit.node, edit.kept()
-    for index, entry in sorted(kept.items()):
-        editor.edit_value(node.children[2 * index], node.children[2 * index + 1], entry.value, layout)
+    for index, entry in kept.items():
+        if entry.value is not node.children[2 * index + 1]:
+            editor.edit_value(node.children[2 * index], node.children[2 * index + 1], entry.value, layout)
     added = edit.added()
     if not added and len(kept) * 2 == len(node.children):
         return
+    for key in node.children[::2]:
+        if editor.source.before(key).strip(" -") in {"?", ":"}:
+            raise editor.source.refuse(key, "a key that is written with '?'")
     rows = _Rows(editor, [key.start for key in node.children[::2]], list(node.pairs()), set(kept))
     layout = rows.safe(layout)
     lines = [line for key, value in added for line in editor.safely(node, block_entry, key, value, layout, rows.column)]
@@ -171,8 +175,9 @@ def edit_block_mapping(editor: Editor, edit: MapEdit, layout: Layout) -> None:
 def edit_block_sequence(editor: Editor, edit: SeqEdit, layout: Layout) -> None:
     """Put the splices for an opened block sequence and for what is opened below it."""
     node, kept = edit.node, edit.kept()
-    for index, entry in sorted(kept.items()):
-        editor.edit_item(node, index, entry.value, layout)
+    for index, entry in kept.items():
+        if entry.value is not node.children[index]:
+            editor.edit_item(node, index, entry.value, layout)
     if len(kept) == len(edit.items) == len(node.children):
         return
     starts = [dash_offset(editor.source, node, index) for index in range(len(node.children))]

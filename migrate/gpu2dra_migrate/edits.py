@@ -106,7 +106,7 @@ class Editor:
     def edit_value(self, key: Node, node: Node, value: Value, layout: Layout) -> None:
         """Put the splices for the value of a block mapping's entry."""
         if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, True):
-            self._descend(value, refined(self.source, layout, value.node), FlowStyle())
+            self._descend(value, layout, FlowStyle())
         elif isinstance(value, MapEdit | SeqEdit | New):
             column = key.start - self.source.line_start(key.start)
             self._replace(self.source.colon(key), node, value, layout, column, False)
@@ -115,7 +115,7 @@ class Editor:
         """Put the splices for an item of a block sequence."""
         node = sequence.children[index]
         if isinstance(value, MapEdit | SeqEdit) and not self._changes_form(value, True):
-            self._descend(value, refined(self.source, layout, value.node), FlowStyle())
+            self._descend(value, layout, FlowStyle())
         elif isinstance(value, MapEdit | SeqEdit | New):
             dash = dash_offset(self.source, sequence, index)
             self._replace(dash + 1, node, value, layout, dash - self.source.line_start(dash), True)

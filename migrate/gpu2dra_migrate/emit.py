@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpu2dra_migrate.yaml_values import resolve
 
@@ -64,6 +65,7 @@ _LITERAL = re.compile(rf"(?![ \t]){_LINE}+(?:\n{_LINE}*)*\n{_LINE}+\n?")
 _ESCAPED = re.compile(r"[\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]")
 
 
+@lru_cache(maxsize=4096)
 def plain_is_safe(value: str, *, flow: bool) -> bool:
     """Tell whether `value` without quotes is read as that string under YAML 1.1 and 1.2 alike."""
     if value[:1] in _FIRST and not (value[0] == "-" and value[1:2].isalpha()):

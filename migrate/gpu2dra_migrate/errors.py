@@ -4,7 +4,7 @@ from __future__ import annotations
 
 # Codes of `gpu2dra.codes.CODES` that the text editor can end with.
 NO_ROOM_FOR_DOCUMENT = "DRA105"  # the file cannot take another document; the caller writes one beside it
-LAYOUT = "DRA505"  # a layout that the editor does not change
+LAYOUT = "DRA513"  # a layout that the editor does not change
 ALIAS = "DRA506"
 MERGE_KEY = "DRA507"
 DUPLICATE_KEY = "DRA508"

@@ -81,20 +81,35 @@ def _patch_list(target: list[Any], index: int, kind: str, value: Any) -> None:
 def copied(value: Any) -> Any:
     """Return a copy of plain data that shares no dict and no list with it."""
     if isinstance(value, dict):
-        return {key: copied(item) for key, item in value.items()}
+        return {key: copied(item) if isinstance(item, dict | list) else item for key, item in value.items()}
     if isinstance(value, list):
-        return [copied(item) for item in value]
+        return [copied(item) if isinstance(item, dict | list) else item for item in value]
     return value
 
 
 def same(left: Any, right: Any) -> bool:
     """Tell whether two values are the same in JSON: unlike `==`, true is not 1, and a NaN is a NaN."""
     if isinstance(left, dict):
-        return isinstance(right, dict) and left.keys() == right.keys() and all(same(left[k], right[k]) for k in left)
-    if isinstance(left, list):
-        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+        if not isinstance(right, dict) or left.keys() != right.keys():
+            return False
+        pairs = [(item, right[key]) for key, item in left.items()]
+    elif isinstance(left, list):
+        if not isinstance(right, list) or len(left) != len(right):
+            return False
+        pairs = list(zip(left, right, strict=True))
+    else:
+        pairs = [(left, right)]
+    return all(
+        one == other
+        if type(one) is str
+        else same(one, other)
+        if isinstance(one, dict | list)
+        else _same_leaf(one, other)
+        for one, other in pairs
+    )
+
+
+def _same_leaf(left: Any, right: Any) -> bool:
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
-    if isinstance(left, str) or isinstance(right, str):
-        return bool(left == right)
     return bool(left == right or (left != left and right != right))  # noqa: PLR0124 - a NaN is not itself

@@ -158,7 +158,7 @@ class _Teller:
                 break
         if self._json:
             self._terminal.line(json_text(kept, tally), err=self._err)
-        elif not self._flags.quiet:
+        elif not self._flags.quiet and (self._mode is Mode.CONVERT or not self._terminal.gone):
             for sentence in tally.sentences():
                 self._terminal.line(sentence, err=self._err_text)
         self._terminal.close()

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from gpu2dra_migrate.errors import LAYOUT, CannotEdit
+from gpu2dra_migrate.errors import LAYOUT, CannotEdit, ProofFailed
 from gpu2dra_migrate.yaml_nodes import BOM, Alias, Mapping, Node, Scalar
 
 _BLANK_REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?=\r?\n|\r?\Z)")
@@ -62,6 +62,10 @@ class Source:
         """Return the blanks that the line around `offset` begins with."""
         line = self.line_start(offset)
         return self.text[line : line + self.indent(line)]
+
+    def before(self, node: Node) -> str:
+        """Return what stands before `node` in its line."""
+        return self.text[self.line_start(node.start) : node.start]
 
     def eol(self, offset: int) -> str:
         """Return the line break of the line around `offset`, or of the line before when it has none."""
@@ -119,7 +123,7 @@ class Source:
 
 
 def arrange(text: str, splices: Iterable[Splice], *, needs_break: bool = False) -> list[Splice]:
-    """Return the splices in order, those that touch joined. Raise ValueError if two of them overlap.
+    """Return the splices in order, those that touch joined. Raise ProofFailed if two of them overlap.
 
     Insertions at the place where a deletion starts come before it. In a text without a last line break, lines that
     are put in at its end get one before them, and the text stays without one at its end, unless `needs_break` says
@@ -131,7 +135,7 @@ def arrange(text: str, splices: Iterable[Splice], *, needs_break: bool = False) 
         start, end, new = splice
         last = arranged[-1] if arranged else Splice(-1, -1, "")
         if start < last.end:
-            raise ValueError(f"splices overlap at {start}")
+            raise ProofFailed("bytes", f"two edits meet at offset {start}")
         if open_end and start == len(text) and new.endswith("\n"):
             before = last.text[-1:] if last.end == start else ""
             before = before or text[(last.start if last.end == start else start) - 1]

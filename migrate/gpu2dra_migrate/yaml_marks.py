@@ -17,7 +17,9 @@ def block_scalar_end(text: str, start: int, end: int) -> int:
     if header_end < 0:
         return end
     if "+" in text[start:header_end].partition(" #")[0]:
-        return end - 1 if text[end - 1 : end] == "\n" and text[end - 2 : end - 1] != "\r" else max(end - 2, start)
+        return end - len(
+            "\r\n" if text.endswith("\r\n", start, end) else "\n" if text.endswith("\n", start, end) else ""
+        )
     lines = text[header_end + 1 : end].split("\n")
     indent = next((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), end)
     position = header_end + 1 + sum(len(line) + 1 for line in lines) - 1

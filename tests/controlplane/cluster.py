@@ -58,6 +58,8 @@ class Options:
     """Served API versions; by default the old ones of DRA are served too, where the server still knows them."""
     max_backoff: int = 2
     """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
+    filter_timeout: float = 10.0
+    """Seconds that the scheduler looks for a pod's devices on one node; Kubernetes' own default, too."""
 
 
 class ControlPlane:
@@ -229,7 +231,17 @@ class ControlPlane:
             "leaderElection": {"leaderElect": False},
             "podInitialBackoffSeconds": 1,
             "podMaxBackoffSeconds": self.options.max_backoff,
+            "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [self._allocation()]}],
         }
+
+    def _allocation(self) -> dict[str, object]:
+        # By name and alone: the plugin's other arguments keep their defaults.
+        arguments = {
+            "apiVersion": "kubescheduler.config.k8s.io/v1",
+            "kind": "DynamicResourcesArgs",
+            "filterTimeout": f"{self.options.filter_timeout}s",
+        }
+        return {"name": "DynamicResources", "args": arguments}
 
     def _feature_gates(self) -> dict[str, str | int | Path]:
         return {"--feature-gates": _switches(self.options.feature_gates)} if self.options.feature_gates else {}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane import build, gpus, scheduling
+from controlplane import build, gpus, rule_table, scheduling
 from controlplane.client import Object
 from controlplane.cluster import ControlPlane, Options
 from controlplane.testbed import AddMachines, Cluster, StartControlPlane, add_namespace, remove_namespace
@@ -109,6 +109,26 @@ def start_control_plane(
     yield start
     for plane in started:
         plane.stop(keep_logs=request.session.testsfailed > failed_before)
+
+
+@pytest.fixture
+def answer(
+    request: pytest.FixtureRequest, release: str, record_property: Callable[[str, object], None]
+) -> Callable[[str], None]:
+    """Return what takes down, in a few words, what a server answered to the test of a rule.
+
+    It goes to the table that the run prints, and fails the test when README.md says otherwise for a release it lists.
+    """
+    test = request.function.__name__
+    row = rule_table.row_of(test, request.function.__doc__)
+
+    def take_down(text: str) -> None:
+        record_property(rule_table.PROPERTY, [row.rule, row.tried, row.test, release, text])
+        kept = rule_table.kept().get(test)
+        if kept and release in rule_table.RELEASES:
+            assert text == kept.answers[release], f"README.md says otherwise of {test}; correct it if this is right"
+
+    return take_down
 
 
 @pytest.fixture(scope="session", params=["helm-3", "helm-4"])

@@ -39,19 +39,23 @@ def outcomes(client: Client, pods: Sequence[Object], settle: float = _SETTLE, de
     since a claim or a freed device may have been on its way to the scheduler's cache. TimeoutError when the scheduler
     never says anything about one of them, as for a pod whose claim was not generated.
     """
+    if not pods:
+        return []
     names = [pod["metadata"]["name"] for pod in pods]
+    namespace = pods[0]["metadata"]["namespace"]
     decided: dict[str, Outcome] = {}
     refused_since: dict[str, float] = {}
 
     def look() -> bool:
         now = time.monotonic()
-        for seen in client.list("v1", "Pod", pods[0]["metadata"]["namespace"]):
+        for seen in client.list("v1", "Pod", namespace):
             name, node, condition = seen["metadata"]["name"], seen["spec"].get("nodeName"), _scheduled_condition(seen)
             if node:
                 decided[name] = Outcome(scheduled=True, node=node, message="")
-            elif condition.get("reason") == "Unschedulable":
-                if now - refused_since.setdefault(name, now) >= settle:
-                    decided[name] = Outcome(scheduled=False, node="", message=condition["message"])
+            elif condition.get("reason") != "Unschedulable":
+                refused_since.pop(name, None)
+            elif now - refused_since.setdefault(name, now) >= settle:
+                decided[name] = Outcome(scheduled=False, node="", message=condition["message"])
         return decided.keys() >= set(names)
 
     try:

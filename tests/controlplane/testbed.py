@@ -56,7 +56,7 @@ class Cluster:
 
         A refusal is a result, not an exception: look at `returncode`, `stdout` and `stderr`.
         """
-        program = self.plane.binaries / "kubectl"
+        program = str(self.plane.binaries / "kubectl")
         command = [program, f"--kubeconfig={self.plane.admin_kubeconfig}", f"--namespace={self.namespace}", *arguments]
         sent = None if stdin is None else json.dumps(stdin)
         # A home of its own keeps its discovery cache away from the user's.

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
 from gpu2dra import ApiVersion
 from gpu2dra_migrate.config import MAX_SIZE, Config, ConfigError, api_version_of, find_config, load_config
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = "apiVersion: gpu2dra.dev/v1alpha1\nkind: Config\n"
 FULL = (

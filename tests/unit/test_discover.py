@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+
 from gpu2dra_migrate import discover, git, walk
 from gpu2dra_migrate.discover import Found, find, is_manifest_name, may_hold_legacy
 

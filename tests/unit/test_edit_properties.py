@@ -7,7 +7,7 @@ from random import Random  # noqa: TC003 - hypothesis reads the annotations
 from typing import Any
 
 import jsonpatch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu2dra.model import Operation
@@ -233,7 +233,6 @@ def stream(random: Random) -> tuple[str, int]:
     return random.choice(("", "", "", "\ufeff")) + text, documents
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_the_text_gets_the_data_that_the_operations_ask_for(random: Random) -> None:
     text, count = stream(random)
@@ -261,7 +260,6 @@ def test_the_text_gets_the_data_that_the_operations_ask_for(random: Random) -> N
     assert after.count("\r") in {0, after.count("\n")}
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.randoms(use_true_random=False))
 def test_patched_is_jsonpatch(random: Random) -> None:
     data = tree(random, 4)

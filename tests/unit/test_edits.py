@@ -550,8 +550,10 @@ NEW_DOCUMENTS = [
     (
         "spec:\n    list:\n      -   a\n",
         0,
-        "kind: ResourceClaimTemplate\nspec:\n    devices:\n        requests:\n          -   name: main\n"
-        "---\nspec:\n    list:\n      -   a\n",
+        (
+            "kind: ResourceClaimTemplate\nspec:\n    devices:\n        requests:\n          -   name: main\n"
+            "---\nspec:\n    list:\n      -   a\n"
+        ),
     ),
 ]
 
@@ -608,3 +610,29 @@ def test_a_bom_does_not_move_positions() -> None:
     text = "\ufeffa: 1\nb: 2\n"
     assert locate(compose(text)[0], "/b") == (2, 1)
     assert edited(text, remove("/a")) == "\ufeffb: 2\n"
+
+
+def test_what_formatters_break_stays() -> None:
+    text = (
+        "#!shebang-like\n\n\nkey :  'v'\t# tab\ntrailing:   \n  - 1   \nfolded: >-\n  a\n  b\n\n\n"
+        "long: " + "word " * 60 + '\n<<: {m: 1}\nescaped: "\\u00e9\\t"\nwide:\n-   a: 1\n    # between\n    b: 2\n'
+        "# after an item\nanchor: &x [ 1,2 ]\nalias: *x\nnothing:\nlast: 0x10 # end\n\n\n"
+    )
+    after = edited(text, add("/new", 1), remove("/last"), replace("/wide/0/a", 2))
+    assert after == text.replace("last: 0x10 # end\n", "new: 1\n").replace("a: 1\n", "a: 2\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "operations", "expected"),
+    [
+        ("a: |\n  t", [add("/b", 1)], "a: |-\n  t\nb: 1"),
+        ("a: >+\n  t", [add("/b", "x\ny\n")], 'a: >-\n  t\nb: "x\\ny\\n"'),
+        ("a: |\n  t\nb: 1", [remove("/b")], "a: |\n  t\n"),
+        ("a: |\n  t\nb: 1\n    # deeper\n", [remove("/b")], "a: |\n  t\n# deeper\n"),
+        ("a: 1\nb: 2", [remove("/b")], "a: 1"),
+        ("a: 1\r\n\r\nb: 2", [remove("/b")], "a: 1"),
+        ("a: 1\nb: 2", [remove("/b"), remove("/a"), add("/c", 3)], "c: 3"),
+    ],
+)
+def test_the_end_of_a_text(text: str, operations: list[Operation], expected: str) -> None:
+    assert edited(text, *operations) == expected

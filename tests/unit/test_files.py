@@ -10,6 +10,7 @@ import stat
 from typing import TYPE_CHECKING
 
 import pytest
+
 from gpu2dra_migrate.files import Unreadable, decode, read_text, write_text
 
 if TYPE_CHECKING:

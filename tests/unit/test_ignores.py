@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from gpu2dra_migrate.ignores import ignores, is_ignored
 
 ALL = frozenset({"*"})

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+
 from gpu2dra_migrate import kustomize
 from gpu2dra_migrate.kustomize import Target, find_roles, lazy_roles, roles_of
 
@@ -200,7 +201,12 @@ def test_a_repository_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     (tmp_path / ".git").mkdir()
     asked: list[Path] = []
     real = kustomize.find_roles
-    monkeypatch.setattr(kustomize, "find_roles", lambda folder: asked.append(folder) or real(folder))
+
+    def find(folder: Path) -> kustomize.Roles:
+        asked.append(folder)
+        return real(folder)
+
+    monkeypatch.setattr(kustomize, "find_roles", find)
     roles = lazy_roles()
     for name in ("base/deploy.yaml", "overlays/prod/p.yaml"):
         roles(tmp_path / name)

@@ -6,9 +6,10 @@ import json
 from typing import Any
 
 import pytest
+
 from gpu2dra import Options
 from gpu2dra.codes import finding
-from gpu2dra_migrate import manifest
+from gpu2dra_migrate import edits, manifest, proof
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed
 from gpu2dra_migrate.manifest import Conversion, convert, objects
 
@@ -60,7 +61,7 @@ def test_a_converted_object() -> None:
 
 
 def test_check_tries_the_edit_and_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest, "prove", lambda *_: pytest.fail("proven"))
+    monkeypatch.setattr(proof, "prove", lambda *_: pytest.fail("proven"))
     assert run(POD, write=False).text == convert_text(POD, monkeypatch)
 
 
@@ -182,7 +183,7 @@ def test_an_edit_that_fails_is_told_in_place_of_the_conversion(
     def fail(*_: object) -> None:
         raise problem
 
-    monkeypatch.setattr(manifest, "prove", fail)
+    monkeypatch.setattr(proof, "prove", fail)
     result = run(POD)
     assert result.text is None
     assert result.objects == 0
@@ -193,12 +194,12 @@ def test_an_edit_that_fails_is_told_in_place_of_the_conversion(
 
 
 def test_one_layout_that_cannot_be_edited_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = manifest.splices_of
+    real = edits.splices_of
 
-    def refuse(text: str, edits: Any, documents: Any) -> Any:
-        if any(change.index == 0 for change in edits):
+    def refuse(text: str, changes: Any, documents: Any) -> Any:
+        if any(change.index == 0 for change in changes):
             raise CannotEdit("DRA507", "a merge key", 10, 9)
-        return real(text, edits, documents)
+        return real(text, changes, documents)
 
     monkeypatch.setattr(manifest, "splices_of", refuse)
     result = run(f"{POD}---\n{POD.replace('name: one', 'name: two')}")
@@ -209,8 +210,8 @@ def test_one_layout_that_cannot_be_edited_does_not_stop_the_others(monkeypatch: 
 
 
 def test_a_result_that_would_change_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = manifest.prove
-    monkeypatch.setattr(manifest, "prove", lambda *args: [objects(POD)[0], *real(*args)[1:]])
+    real = proof.prove
+    monkeypatch.setattr(proof, "prove", lambda *args: [objects(POD)[0], *real(*args)[1:]])
     result = run(POD)
     assert [item.finding.code for item in result.findings] == ["DRA505"]
     assert "second run" in result.findings[0].finding.message

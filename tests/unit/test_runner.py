@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import errno
+import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
 from gpu2dra import Options
-from gpu2dra_migrate import runner, worker
+from gpu2dra_migrate import discover, files, manifest, runner, worker
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.runner import FileResult, Mode, Settings, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 POD = """\
 apiVersion: v1
@@ -87,7 +92,7 @@ def test_several_processes_tell_the_same_in_the_same_order(tmp_path: Path, monke
         assert path.read_bytes() == (tmp_path / "together" / path.name).read_bytes()
 
 
-def test_small_runs_start_no_process(tmp_path: Path) -> None:
+def test_small_runs_load_only_what_they_need(root: Path, tmp_path: Path) -> None:
     pods(tmp_path, "one")
     code = (
         "import sys\nfrom gpu2dra_migrate.cli import cli\n"
@@ -95,7 +100,8 @@ def test_small_runs_start_no_process(tmp_path: Path) -> None:
         "late = {'multiprocessing', 'concurrent.futures', 'msgspec', 'pathspec', 'rich', 'difflib', 'yaml12'}\n"
         "print(sorted(late & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'migrate'}"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.splitlines()[-1] == "[]"
 
 
@@ -118,15 +124,15 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path, content: bytes, cod
 
 
 def test_a_bug_in_one_file_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = worker.manifest.convert
+    real = manifest.convert
 
-    def convert(text: str, *args: object, **more: object) -> object:
+    def convert(text: str, *args: Any, **more: Any) -> object:
         if "name: b" in text:
             raise ZeroDivisionError("oh")
-        return real(text, *args, **more)  # type: ignore[arg-type] # passed through
+        return real(text, *args, **more)
 
     monkeypatch.delenv("GPU2DRA_DEBUG", raising=False)
-    monkeypatch.setattr(worker.manifest, "convert", convert)
+    monkeypatch.setattr(manifest, "convert", convert)
     pods(tmp_path, "a", "b", "c")
     results = go(tmp_path)
     assert [result.changed for result in results] == [True, False, True]
@@ -139,7 +145,7 @@ def test_a_bug_in_one_file_does_not_stop_the_others(tmp_path: Path, monkeypatch:
 
 def test_a_file_that_vanishes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     named, found = pods(tmp_path, "named", "found")
-    real = runner.find
+    real = discover.find
 
     def find(paths: Sequence[Path]) -> object:
         result = list(real(paths))
@@ -169,8 +175,10 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 GENERATED = POD.replace("name: NAME", "generateName: one-")
-JSON = '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, "spec": {"containers": [{"name": "a", ' \
-    '"resources": {"limits": {"nvidia.com/gpu": 1}}}]}}\n'  # fmt: skip
+JSON = (
+    '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "one"}, '
+    '"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 1}}}]}}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -223,7 +231,7 @@ def test_a_template_that_stands_there_already_will_do(tmp_path: Path) -> None:
 def test_a_failure_takes_the_new_file_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "pod.yaml"
     path.write_text(GENERATED)
-    real = worker.write_text
+    real = files.write_text
 
     def full(where: Path, text: str) -> None:
         if where == path:

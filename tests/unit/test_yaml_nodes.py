@@ -113,6 +113,13 @@ def test_deep_nesting_is_an_error_of_its_own(text: str) -> None:
         compose(text)
 
 
+def test_aliases_cannot_nest_without_end() -> None:
+    lines = ["a0: &a0 x"] + [f"a{n}: &a{n} {'[' * 50}*a{n - 1}{']' * 50}" for n in range(1, 5)]
+    assert compose("\n".join(lines[:3]))
+    with pytest.raises(YamlSyntaxError, match="grow beyond all measure"):
+        compose("\n".join(lines))
+
+
 def test_aliases_cannot_fill_the_memory() -> None:
     lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 10)]

@@ -73,3 +73,10 @@ def test_texts_that_the_first_judge_refuses_have_another(text: str) -> None:
 def test_a_placeholder_count_is_a_text() -> None:
     edits = [DocumentEdit(0, [{"op": "replace", "path": "/a", "value": "${N}"}])]
     assert prove("a: 1\n", "a: ${N}\n", edits) == [{"a": "${N}"}]
+
+
+@pytest.mark.parametrize("quirk", ["", "q: [\n1\n]\n"])
+def test_aliases_are_no_shared_objects_to_any_judge(quirk: str) -> None:
+    edits = [DocumentEdit(0, [{"op": "remove", "path": "/a/k"}])]
+    text = f"{quirk}a: &x\n  k: 1\n  l: 2\nb: *x\n"
+    prove(text, edit(text, edits), edits)
