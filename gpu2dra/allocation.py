@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from gpu2dra.demand import Phase
 from gpu2dra.devices import Device
-from gpu2dra.names import namer
+from gpu2dra.names import namer, unique
 
 CLAIM_LIMIT = 32
 """Most requests, and most devices, of one ResourceClaim (DeviceRequestsMaxSize, AllocationResultsMaxSize)."""
@@ -41,7 +41,7 @@ class Consumer:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One device request; its name is the name of the container that it was made for (R4)."""
+    """One device request, named after the container that it was made for (R4)."""
 
     name: str
     device: Device
@@ -58,15 +58,15 @@ class Claim:
 
 @dataclass(slots=True)
 class Allocation:
-    """The claims of a pod and, per container, the requests that it names as `(claim entry, request name)`.
+    """The claims of a pod and, per container, what it names of them as `(claim entry, request name)`.
 
-    `devices` says how many devices these requests hold, `split` that a limit of the API forced more than one claim.
+    An empty request name is the whole claim (ResourceClaim.request in the API of pods). `devices` says how many devices
+    a container reaches by them.
     """
 
     claims: list[Claim] = field(default_factory=list)
     uses: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     devices: dict[str, Amount] = field(default_factory=dict)
-    split: bool = False
 
 
 def allocate(consumers: Sequence[Consumer], taken: Collection[str]) -> Allocation:
@@ -84,7 +84,19 @@ def allocate(consumers: Sequence[Consumer], taken: Collection[str]) -> Allocatio
             uses[name] += wanted
     order = {consumer.name: index for index, consumer in enumerate(consumers)}
     requests.sort(key=lambda request: order[request.name])  # stable: outcomes of one container stay in their order
-    return _claims(requests, uses, taken)
+    names = _named(requests, order)
+    return _claims(list(names.values()), {name: [names[r] for r in used] for name, used in uses.items()}, taken)
+
+
+def _named(requests: list[Request], containers: Collection[str]) -> dict[Request, Request]:
+    """Return each request under a name of its own: a second one of a container must share a claim with the first."""
+    names: dict[Request, Request] = {}
+    used: set[str] = set()
+    for request in requests:
+        name = request.name if request.name not in used else unique(request.name, used.union(containers))
+        used.add(name)
+        names[request] = Request(name, request.device, request.count)
+    return names
 
 
 def _share(consumers: list[Consumer], device: Device) -> tuple[list[Request], dict[str, list[Request]]]:
@@ -142,31 +154,47 @@ def _number(container: str, count: Amount) -> int:
 
 
 def _claims(requests: list[Request], uses: dict[str, list[Request]], taken: Collection[str]) -> Allocation:
-    """Spread requests over claims so that no container names one claim twice (R5) and no claim is too large (R6)."""
-    alone = any(len(used) > 1 for used in uses.values())
-    groups: list[list[Request]] = []
-    room = 0
-    for request in requests:
-        size = request.count if isinstance(request.count, int) else 1
-        if alone or not groups or size > room or len(groups[-1]) == CLAIM_LIMIT:
-            groups.append([])
-            room = CLAIM_LIMIT
-        groups[-1].append(request)
-        room -= size
+    """Put requests into as few claims as the API allows, and say what each container names of them (R5, R6).
+
+    Few, because before Kubernetes 1.37 a pod with several claims from templates may stay pending (kubernetes#138407).
+    """
+    whole = all(len(used) in (0, 1, len(requests)) for used in uses.values())
+    groups = _spread(requests, [] if whole else list(uses.values()))
+    if whole and len(groups) > 1:
+        groups = _spread(requests, list(uses.values()))
     name = namer(taken)
-    result = Allocation(split=not alone and len(groups) > 1)
-    home: dict[Request, str] = {}
+    result = Allocation()
     for group in groups:
         kinds = {request.device.entry for request in group}
-        base = kinds.pop() if len(kinds) == 1 else "gpu"
-        entry = name(f"{base}-{group[0].name}" if alone else base)
-        result.claims.append(Claim(entry, tuple(group)))
-        home.update(dict.fromkeys(group, entry))
+        result.claims.append(Claim(name(kinds.pop() if len(kinds) == 1 else "gpu"), tuple(group)))
+    home = {request: claim.entry for claim in result.claims for request in claim.requests}
     for container, used in uses.items():
-        result.uses[container] = [(home[request], request.name) for request in used]
-        counts = [request.count for request in used]
-        result.devices[container] = (
-            sum(count for count in counts if isinstance(count, int)) if all(isinstance(count, int) for count in counts)
-            else " + ".join(map(str, counts))
-        )  # fmt: skip
+        named = [(home[request], request.name) for request in used]
+        together = len({entry for entry, _ in named}) < len(named)
+        result.uses[container] = [(named[0][0], "")] if together else named
+        result.devices[container] = _total([request.count for request in used])
     return result
+
+
+def _spread(requests: list[Request], together: list[list[Request]]) -> list[list[Request]]:
+    """Return groups of requests, each no larger than a claim, that keep apart what stands in one list of `together`."""
+    groups: list[list[Request]] = []
+    for request in requests:
+        apart = {other for used in together if request in used for other in used}
+        fitting = (group for group in groups if apart.isdisjoint(group) and _fits([*group, request]))
+        group = next(fitting, None)
+        if group is None:
+            groups.append([request])
+        else:
+            group.append(request)
+    return groups
+
+
+def _fits(group: list[Request]) -> bool:
+    devices = sum(request.count if isinstance(request.count, int) else 1 for request in group)
+    return len(group) <= CLAIM_LIMIT and devices <= CLAIM_LIMIT
+
+
+def _total(counts: list[Amount]) -> Amount:
+    numbers = [count for count in counts if isinstance(count, int)]
+    return sum(numbers) if len(numbers) == len(counts) else " + ".join(map(str, counts))

@@ -95,10 +95,13 @@ _ROWS: tuple[Code, ...] = (
     ),
     Code(
         "DRA107",
-        "claims-split",
-        _I,
-        "A ResourceClaim holds at most 32 requests and 32 devices.",
-        "Nothing: the requests are spread over several claims, whole containers at a time.",
+        "several-claims",
+        _W,
+        "A container that uses some, but not all requests of a pod, or more than 32 devices or requests in a pod, need "
+        "several claims. The ResourceClaim controller of Kubernetes before 1.37 may lose track of a pod with several "
+        "claims from templates, which then stays pending (kubernetes/kubernetes#138407).",
+        "If such a pod hangs with `ResourceClaim not created yet`, delete it, so that it is made anew; or ask for the "
+        "same number of devices in a way that needs one claim.",
     ),
     Code(
         "DRA108",

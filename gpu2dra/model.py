@@ -105,8 +105,8 @@ class Access:
     """The devices that one container reaches after the conversion.
 
     `path` is the JSON Pointer of the container, `legacy` what was taken off it, as `(resource name, amount)` pairs,
-    `requests` the claim requests it names, as `(claim entry, request)` pairs, `devices` how many devices these hold
-    (a text where the amount is a placeholder).
+    `requests` what it names of the claims, as `(claim entry, request)` pairs where an empty request is the whole claim,
+    `devices` how many devices that makes (a text where the amount is a placeholder).
     """
 
     path: str

@@ -10,9 +10,10 @@ from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, all
 from gpu2dra.codes import finding
 from gpu2dra.converted import ANNOTATION as RECORD_ANNOTATION
 from gpu2dra.converted import Record, read_record, write_record
-from gpu2dra.demand import Demand, Phase, Reading, is_placeholder, read
+from gpu2dra.demand import Demand, Phase, Reading, read
 from gpu2dra.devices import Device, device_for
 from gpu2dra.model import Access, Context, Finding, Object, Operation, Options, Style
+from gpu2dra.notes import notes
 from gpu2dra.pointers import append, pointer, remove
 from gpu2dra.skips import Pod, skip_reason
 from gpu2dra.templates import Workload, build
@@ -69,7 +70,7 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
     for demand in wanting:
         _describe(demand, allocation, names, plan)
     plan.operations += _tolerations(pod, reading) if options.tolerations and options.style is Style.FILE else []
-    plan.findings += [*reading.notes, *_notes(pod, allocation, reading, context)]
+    plan.findings += [*reading.notes, *notes(pod, allocation, reading, context)]
     return plan
 
 
@@ -197,7 +198,7 @@ def _edit_container(demand: Demand, uses: Sequence[tuple[str, str]]) -> list[Ope
             operations.append(remove(pointer(base, section)))
         else:
             operations += [remove(pointer(base, section, key)) for key in present]
-    claims = [{"name": entry, "request": request} for entry, request in uses]
+    claims = [{"name": entry, "request": request} if request else {"name": entry} for entry, request in uses]
     return operations + append(base, "claims", resources.get("claims"), claims)
 
 
@@ -207,7 +208,10 @@ def _describe(demand: Demand, allocation: Allocation, names: Mapping[str, str], 
     legacy = tuple((item.resource.name, item.amount) for item in demand.legacy)
     plan.access.append(Access(demand.path, demand.name, legacy, tuple(uses), devices))
     asked = " and ".join(f"{amount} × {name}" for name, amount in legacy)
-    becomes = ", ".join(f'request "{request}" of claim "{entry}" ({names[entry]})' for entry, request in uses)
+    becomes = ", ".join(
+        f'request "{request}" of claim "{entry}" ({names[entry]})' if request else f'claim "{entry}" ({names[entry]})'
+        for entry, request in uses
+    )
     where = pointer(demand.path, "resources", "limits", legacy[0][0])
     plan.findings.append(finding("DRA001", where, f'Container "{demand.name}" asks for {asked}: becomes {becomes}.'))
     wanted = [amount for _, amount in legacy if isinstance(amount, int)]
@@ -240,45 +244,3 @@ def _tolerates(toleration: object, key: str) -> bool:
         and toleration.get("key") in (key, "", None)
         and toleration.get("effect") in ("NoSchedule", "", None)
     )
-
-
-def _notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context) -> list[Finding]:
-    notes: list[Finding] = []
-    path = pod.spec_path
-    if allocation.split:
-        notes.append(
-            finding("DRA107", path, f"The requests are spread over {len(allocation.claims)} claims (32 devices each).")
-        )
-    priority, name = pod.spec.get("priority"), pod.spec.get("priorityClassName")
-    value = priority if isinstance(priority, int) else context.priorities.get(name, 1) if isinstance(name, str) else 0
-    if value > 0:
-        field_name = "priorityClassName" if name else "priority"
-        notes.append(
-            finding(
-                "DRA104", pointer(path, field_name),
-                f"{field_name} {name or priority}: a converted pod cannot preempt others to get its devices.",
-            )
-        )  # fmt: skip
-    for demand in reading.demands:
-        for legacy in demand.legacy:
-            if is_placeholder(legacy.amount):
-                where = pointer(demand.path, "resources", "limits", legacy.resource.name)
-                notes.append(
-                    finding("DRA112", where, f"The count of the claim is {legacy.amount}; it must not become 0.")
-                )
-        environment = demand.container.get("env")
-        for index, variable in enumerate(environment if demand.legacy and isinstance(environment, list) else ()):
-            if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
-                where = pointer(demand.path, "env", index)
-                notes.append(
-                    finding("DRA109", where, "NVIDIA_VISIBLE_DEVICES is set to `void` for devices of a claim.")
-                )
-    for metadata, base in ((pod.workload, ""), (pod.metadata, pod.base)):
-        labels = metadata.get("labels")
-        if isinstance(labels, dict) and "kueue.x-k8s.io/queue-name" in labels:
-            where = pointer(base, "metadata", "labels", "kueue.x-k8s.io/queue-name")
-            notes.append(
-                finding("DRA110", where, "Kueue counts claims only with deviceClassMappings for their DeviceClass.")
-            )
-            break
-    return notes

@@ -10,7 +10,7 @@ import re
 from decimal import Decimal
 from fractions import Fraction
 
-_SYNTAX = re.compile(r"(?P<number>[+-]?(?:\d+\.?\d*|\.\d+))(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
+_SYNTAX = re.compile(r"(?P<number>[+-]?\d*\.?\d*)(?P<suffix>[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)?", re.ASCII)
 _SCALES: dict[str, Fraction] = {
     "": Fraction(1),
     **{
@@ -22,6 +22,9 @@ _SCALES: dict[str, Fraction] = {
 _LARGEST = 2**63 - 1
 _LONGEST = 256
 """Characters of a text that can still be an amount: Python refuses to read thousands of digits."""
+_WITHOUT_DIGITS = re.compile(r"[+-]?\.?(?:[numkMGTPE]|[KMGT]i|[eE](?:\+?\d+|-0*[0-9]))?", re.ASCII)
+"""Texts without a digit before the suffix, which the API server's fast path reads as zero; its exact path (Pi, Ei, more
+than nine decimals) refuses them."""
 _LONGEST_EXPONENT = 4
 """Digits of an exponent that can still matter; 1e99999999 would take the memory of the machine."""
 
@@ -44,7 +47,11 @@ def parse_quantity(value: object) -> Fraction:
         return max(min(Fraction(value), Fraction(_LARGEST)), Fraction(-_LARGEST))
     text = _number_text(value) if isinstance(value, float) else value.strip(" ")
     match = _SYNTAX.fullmatch(text)
-    if match is None or len(text) > _LONGEST:
+    if match is None or not 0 < len(text) <= _LONGEST:
+        raise AmountError(f"{_shown(value)} is not a quantity")
+    if not match["number"].strip("+-."):
+        if _WITHOUT_DIGITS.fullmatch(text):
+            return Fraction(0)
         raise AmountError(f"{_shown(value)} is not a quantity")
     suffix = match["suffix"] or ""
     number = Fraction(match["number"])

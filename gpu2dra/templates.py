@@ -93,15 +93,23 @@ def canonical_spec(spec: Object) -> Object:
     """Return the `spec` of a template in its resource.k8s.io/v1 form with the API's defaults filled in.
 
     Source: SetDefaults_ExactDeviceRequest, SetDefaults_DeviceSubRequest (allocationMode ExactCount, count 1) and
-    SetDefaults_DeviceToleration (operator Equal) in pkg/apis/resource/v1/defaults.go. A v1beta1 request is flat.
+    SetDefaults_DeviceToleration (operator Equal) in pkg/apis/resource/v1/defaults.go. A v1beta1 request is flat. Metadata
+    without values is left out: the server gives back `metadata: {}` for a template that has none.
     """
     inner = spec.get("spec")
+    if _is_blank(spec.get("metadata")):  # the server gives back what it has no values for
+        spec = {key: value for key, value in spec.items() if key != "metadata"}
     devices = inner.get("devices") if isinstance(inner, dict) else None
     requests = devices.get("requests") if isinstance(devices, dict) else None
     if not isinstance(inner, dict) or not isinstance(devices, dict) or not isinstance(requests, list):
         return spec
     canonical = [_canonical_request(request) if isinstance(request, dict) else request for request in requests]
     return {**spec, "spec": {**inner, "devices": {**devices, "requests": canonical}}}
+
+
+def _is_blank(metadata: object) -> bool:
+    """Whether the metadata of the claims to be made says nothing: `{}`, or up to 1.33 `{creationTimestamp: null}`."""
+    return metadata is None or (isinstance(metadata, dict) and not any(metadata.values()))
 
 
 def _canonical_request(request: Object) -> Object:
@@ -118,7 +126,7 @@ def _canonical_request(request: Object) -> Object:
 def _with_defaults(request: Object) -> Object:
     result = {"allocationMode": "ExactCount", **request}
     if result["allocationMode"] == "ExactCount":
-        result.setdefault("count", 1)
+        result["count"] = result.get("count") or 1  # the server reads 0 as absent
     if isinstance(tolerations := request.get("tolerations"), list):
         result["tolerations"] = [{"operator": "Equal", **t} if isinstance(t, dict) else t for t in tolerations]
     return result

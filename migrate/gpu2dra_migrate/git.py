@@ -26,7 +26,8 @@ MANIFESTS = ("*.[yY]*[mM][lL]*", "*.[jJ][sS][oO][nN]*")
 """Pathspecs for whatever discover.is_manifest_name takes, and a little more. Written out, because git (2.39) finds
 nothing two levels below the top of a repository by `grep --untracked` with `:(icase)`."""
 _FOUND_OR_NOT = (0, 1)
-_LISTED = re.compile(rb"(?:(?P<mode>\d{6}) [0-9a-f]+ \d\t)?(?P<name>[^\0]+)\0")
+_BLOB = re.compile(rb"100\d{3} [0-9a-f]+ \d\t")
+_LINK, _REPOSITORY = b"120000 ", b"160000 "
 _COMPLAINT = re.compile(r"(?:error|warning|fatal): .*?'(?P<name>.+)': (?P<problem>.+)")
 
 
@@ -93,14 +94,15 @@ def passed_over(folder: Path) -> Listing:
     answer = run(folder, "ls-files", "-z", "--stage", "--others", "--exclude-standard", "--", ".")
     repositories: list[Path] = []
     links: list[Path] = []
-    for match in _LISTED.finditer(answer[1] if answer else b""):
-        mode, name = match["mode"], match["name"]
-        if mode == b"160000" or (mode is None and name.endswith(b"/")):
-            repositories.append(folder / os.fsdecode(name))
-        elif mode == b"120000" or mode is None:
-            path = folder / os.fsdecode(name)
-            if path.is_symlink():
-                links.append(path)
+    for entry in (answer[1] if answer else b"").split(b"\0"):
+        if not entry or _BLOB.match(entry):  # nearly all of them
+            continue
+        tracked = entry.startswith((_LINK, _REPOSITORY)) and b"\t" in entry
+        path = folder / os.fsdecode(entry.partition(b"\t")[2] if tracked else entry)
+        if entry.startswith(_REPOSITORY) if tracked else entry.endswith(b"/"):
+            repositories.append(path)
+        elif path.is_symlink():
+            links.append(path)
     return Listing(tuple(sorted(set(repositories))), tuple(sorted(links)))
 
 

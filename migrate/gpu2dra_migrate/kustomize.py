@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -225,28 +225,24 @@ def _text(path: Path) -> str:
 
 def lazy_roles() -> Callable[[Path], Roles]:
     """Return a function that gives the roles around a file, asking each repository once."""
-    known: dict[Path, Roles] = {}
+    root_of, roles_below = cache(_root), cache(find_roles)
 
     def roles(file: Path) -> Roles:
-        root = _root(file)
-        if root is None:
-            return Roles()
-        if root not in known:
-            known[root] = find_roles(root)
-        return known[root]
+        root = root_of(file.parent)
+        return roles_below(root) if root else Roles()
 
     return roles
 
 
-def _root(file: Path) -> Path | None:
-    """Return the folder whose kustomizations may concern `file`: its repository, else one that is worth a walk.
+def _root(folder: Path) -> Path | None:
+    """Return the folder whose kustomizations may concern files of `folder`: its repository, else one worth a walk.
 
     Outside a repository kustomize's own rule keeps that cheap: a kustomization may name files in and below its folder
     only, so without one in a folder above there is none. Overlays of that one stand beside its folder or nearer.
     """
-    if top := git.top_of(file.parent):
+    if top := git.top_of(folder):
         return top
-    nearest = next((folder for folder in file.parents if _kustomization(folder)), None)
+    nearest = next((outer for outer in (folder, *folder.parents) if _kustomization(outer)), None)
     if nearest is None:
         return None
     here = Path.cwd()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gpu2dra import Finding, Keep
@@ -27,7 +28,8 @@ class Surroundings:
 
     def __init__(self) -> None:
         self._roles: Callable[[Path], Roles] | None = None
-        self._keep: dict[Path, tuple[Keep, ...]] = {}
+        self._top_of = cache(git.top_of)
+        self._tools = cache(_tools)
 
     def forbids(self, path: Path, kind: str, name: str) -> Finding | None:
         """Return why the object must be left alone: its file is a Kustomize patch, or a patch touches the object."""
@@ -47,14 +49,10 @@ class Surroundings:
 
     def keeps(self, path: Path) -> tuple[Keep, ...]:
         """Return the tools that apply the repository of `path` and prune what it no longer holds."""
-        top = git.top_of(path.parent)
-        if top is None:
-            return ()
-        if top not in self._keep:
-            self._keep[top] = tuple(tool for tool, terms in _SIGNS.items() if _holds(top, terms))
-        return self._keep[top]
+        top = self._top_of(path.parent)
+        return self._tools(top) if top else ()
 
 
-def _holds(top: Path, terms: tuple[str, ...]) -> bool:
-    answer = git.grep(top, terms, *git.MANIFESTS)
-    return answer is not None and bool(answer[0])
+def _tools(top: Path) -> tuple[Keep, ...]:
+    found = ((tool, git.grep(top, terms, *git.MANIFESTS)) for tool, terms in _SIGNS.items())
+    return tuple(tool for tool, answer in found if answer and answer[0])

@@ -92,9 +92,7 @@ class ControlPlane:
 
     def stop(self, *, keep_logs: bool = False) -> None:
         """End all processes and remove what they wrote, logs excepted when asked."""
-        for client in self._clients.values():
-            client.close()
-        self._clients.clear()
+        self._forget_clients()
         self.daemons.stop()
         for path in [self.folder] if not keep_logs else [path for path in self.folder.iterdir() if path != self.logs]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
@@ -167,6 +165,7 @@ class ControlPlane:
                 if attempt == _STARTS or _PORT_TAKEN not in self.daemons.tail("kube-apiserver"):
                     raise
                 self.daemons.stop("kube-apiserver")
+                self._forget_clients()
             else:
                 return
 
@@ -245,6 +244,11 @@ class ControlPlane:
 
     def _feature_gates(self) -> dict[str, str | int | Path]:
         return {"--feature-gates": _switches(self.options.feature_gates)} if self.options.feature_gates else {}
+
+    def _forget_clients(self) -> None:
+        for client in self._clients.values():
+            client.close()
+        self._clients.clear()
 
     def _ready(self) -> bool:
         try:

@@ -11,20 +11,25 @@ import yaml
 
 from controlplane.client import Client, Object
 
-_PLACEHOLDER = re.compile(r"\$\{(?P<braced>[A-Za-z_]\w*)(?::?[=-](?P<default>[^}]*))?\}|\$(?P<bare>[A-Za-z_]\w*)")
+_PLACEHOLDER = re.compile(
+    r"\$\{[A-Za-z_]\w*(?::?[=-](?P<default>[^}]*))?\}|\$[A-Za-z_]\w*"  # envsubst, Flux
+    r"|\bV_[A-Z][A-Z0-9_]*\b|<[A-Z][A-Z0-9_]*>"  # what READMEs tell people to replace with sed, or by hand
+)
+_KEY = re.compile(r"""([\w./-]+)["']?\s*:\s*["']?$""")
+"""The key of a value that begins where the text ends."""
 _NUMBERS = frozenset(
     {
-        "backoffLimit", "completions", "containerPort", "count", "maxReplicas", "minReplicas", "num-gpus", "numHosts",
-        "parallelism", "port", "replicas", "size", "targetPort",
+        "backoffLimit", "completions", "containerPort", "count", "cpu", "ephemeral-storage", "maxReplicas", "memory",
+        "minReplicas", "num-gpus", "numHosts", "parallelism", "port", "replicas", "size", "targetPort",
     }
 )  # fmt: skip
-"""Fields whose placeholder stands for a number; so does every key of a resource list."""
-_RESOURCE_LISTS = frozenset({"limits", "requests", "capacity"})
+"""Fields whose placeholder stands for a number; so does every extended resource."""
 
 
 def load(text: str) -> list[Object]:
     """Return the objects of a text with placeholders filled in; those of a List one by one."""
-    return [obj for document in yaml.load_all(text, Loader=yaml.CSafeLoader) for obj in _objects(document)]
+    documents = yaml.load_all(fill(text), Loader=yaml.CSafeLoader)
+    return [obj for document in documents for obj in _objects(document)]
 
 
 def _objects(document: Any) -> Iterator[Object]:
@@ -32,22 +37,17 @@ def _objects(document: Any) -> Iterator[Object]:
         for item in document.get("items") or []:
             yield from _objects(item)
     elif isinstance(document, dict) and "kind" in document:
-        yield fill(document)
+        yield document
 
 
-def fill(value: Any, key: str = "", within: str = "") -> Any:
-    """Return a value with its placeholders filled in: by their own default, else 1 for a number, else `name`."""
-    if isinstance(value, dict):
-        return {fill(name): fill(item, str(name), key) for name, item in value.items()}
-    if isinstance(value, list):
-        return [fill(item, key, within) for item in value]
-    if not isinstance(value, str) or "$" not in value:
-        return value
-    number = key in _NUMBERS or within in _RESOURCE_LISTS
-    whole = _PLACEHOLDER.fullmatch(value)
-    if whole and (number or whole["default"]):
-        return yaml.safe_load(whole["default"] or "1")
-    return _PLACEHOLDER.sub(lambda found: found["default"] or "name", value)
+def fill(text: str) -> str:
+    """Return a text with its placeholders filled in: by their own default, else 1 for a number, else `name`."""
+    return _PLACEHOLDER.sub(lambda found: found["default"] or _value(text, found.start()), text)
+
+
+def _value(text: str, position: int) -> str:
+    found = _KEY.search(text[text.rfind("\n", 0, position) + 1 : position])
+    return "1" if found and (found[1] in _NUMBERS or "/" in found[1]) else "name"
 
 
 def placed(client: Client, obj: Object, namespace: str) -> Object:
@@ -56,7 +56,7 @@ def placed(client: Client, obj: Object, namespace: str) -> Object:
     if "name" not in metadata:
         metadata["name"] = f"{metadata.pop('generateName', 'unnamed-')}1"
     metadata.pop("namespace", None)
-    if client.namespaced(obj["apiVersion"], obj["kind"]):
+    if "/namespaces/" in client.path(obj["apiVersion"], obj["kind"], namespace):
         metadata["namespace"] = namespace
     return {**copy.deepcopy(obj), "metadata": metadata}
 

@@ -16,7 +16,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, settings
 
 from controlplane.client import Object
-from tests.property import strategies
+from property import strategies
 
 RESOURCES = {
     "nvidia.com/gpu": "",

@@ -90,6 +90,16 @@ def wait_for_unschedulable(client: Client, pod: Object, deadline: float = 30.0) 
     return found.message
 
 
+def wait_for_message(client: Client, pod: Object, part: str, deadline: float = 30.0) -> str:
+    """Return what the scheduler says about a pod once that holds `part`; errors in its plugins say so here too."""
+
+    def look() -> str | None:
+        message = str(_scheduled_condition(client.read(pod)).get("message", ""))
+        return message if part in message else None
+
+    return wait_for(f"the scheduler says {part!r} about pod {pod['metadata']['name']}", look, deadline)
+
+
 def devices_by_container(client: Client, pod: Object) -> dict[str, list[Device]]:
     """Return for each container, init containers included, the devices that it would find, from the claims' status.
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import signal
+import socket
 import subprocess
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
 
 import pytest
 
 from controlplane import build, gpus, scheduling
-from controlplane.client import Object
+from controlplane import cluster as cluster_module
+from controlplane.client import Object, wait_for
 from controlplane.cluster import Options
+from controlplane.daemons import free_port
 from controlplane.testbed import AddMachines, Cluster, StartControlPlane
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 IMAGE = "registry.example/app:1"
 
@@ -120,6 +124,40 @@ def test_a_plugin_that_is_off_by_default(start_control_plane: StartControlPlane)
     legacy = pod("tolerant", limits={"nvidia.com/gpu": "1"})
     stored = plane.client.create(legacy | {"metadata": {"name": "tolerant", "namespace": "default"}})
     assert "nvidia.com/gpu" in [toleration["key"] for toleration in stored["spec"]["tolerations"]]
+
+
+def test_a_port_that_was_taken_meanwhile(
+    start_control_plane: StartControlPlane, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        ports = iter([taken.getsockname()[1], free_port()])
+        monkeypatch.setattr(cluster_module, "free_port", lambda: next(ports))
+        plane = start_control_plane(Options())
+        assert plane.client.call("GET", "/version").accepted
+        assert next(ports, None) is None
+
+
+@pytest.mark.parametrize(("ended_by", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_by_hand_until_it_is_ended(release: str, ended_by: signal.Signals, code: int, root: Path) -> None:
+    """Ctrl-C does what SIGTERM does; a test run that is killed leaves no process either."""
+    command = [sys.executable, "-m", "controlplane", "up", release]
+    environment = os.environ | {"PYTHONPATH": str(root / "tests")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as up:
+        try:
+            assert up.stdout
+            printed = next(line for line in up.stdout if line.startswith("export KUBECONFIG="))
+            children = Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split()
+            up.send_signal(ended_by)
+            up.wait(30)
+        finally:
+            up.kill()
+    kubeconfig = Path(printed.strip().partition("=")[2])
+    assert len(children) == 4
+    wait_for("the processes are gone", lambda: not [pid for pid in children if Path("/proc", pid).exists()])
+    assert up.returncode == code
+    assert kubeconfig.exists() == (ended_by == signal.SIGKILL)
+    if kubeconfig.exists():
+        shutil.rmtree(kubeconfig.parent.parent)
 
 
 def test_helm_is_of_the_pinned_version(helm: Path) -> None:

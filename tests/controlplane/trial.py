@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import zlib
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from controlplane import gpus, scheduling
-from controlplane.client import Client, Object
+from controlplane.client import APPLY_PATCH, Client, Object
 from controlplane.pods import RESOURCES
 
 NETWORK = "nic.example.com"
@@ -19,13 +18,15 @@ NETWORK = "nic.example.com"
 _NETWORK_POOLS = 4
 _POOL_SIZE = 128
 _CLAIMS = "resource.k8s.io/v1"
-_CHUNK = "trial"
-_CHUNKS = 16
-"""Parts in which the pods are looked at, by a label: a list of all of them each time would be most of the work."""
+_ENTRY = "resource.kubernetes.io/pod-claim-name"
+"""The annotation of a generated claim that names the entry in spec.resourceClaims which it was made for."""
+_CHUNK = 50
+_LABEL = "trial"
+"""Pods are looked at by fifties, by a label: a list of all of them each time would be most of the work."""
 _WORKERS = 6
 _POLL = 0.25
-_PATIENCE = 15.0
-"""Seconds without any decision after which what is undecided stays so. A pod is tried again at least every two."""
+_PATIENCE = 60.0
+"""Seconds without any decision after which what is undecided stays so."""
 CAUSES = {
     "Insufficient nvidia.com/": "too few of an extended resource",
     "cannot allocate all claims": "the claims cannot be allocated",
@@ -64,6 +65,7 @@ class Verdict:
     """What became of the pod of a placement; `devices` by container and resource name."""
 
     placement: Placement
+    chunk: str
     bound: bool = False
     message: str = ""
     devices: dict[str, dict[str, list[str]]] = field(default_factory=dict)
@@ -72,6 +74,30 @@ class Verdict:
     """How many devices all of its claims ask for, as the server has stored them; those of other drivers aside."""
     others: dict[str, int] = field(default_factory=dict)
     """How many devices of other drivers each container finds."""
+    flapped: bool = False
+    """Whether the server lost track of claims of the pod, and had to be told again."""
+    _recorded: frozenset[str] = frozenset()
+
+    @property
+    def pod(self) -> Object:
+        """The pod as it is created."""
+        pod = self.placement.pod
+        labels = {**pod["metadata"].get("labels", {}), _LABEL: self.chunk}
+        return {**pod, "metadata": {**pod["metadata"], "labels": labels}}
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing more has to happen."""
+        return self.bound or (not self.placement.fits and bool(self.message))
+
+    def look(self, seen: Object) -> bool:
+        """Take in a newer state of the pod; return whether the server has lost track of claims that it had recorded."""
+        self.bound = bool(seen["spec"].get("nodeName"))
+        self.message = _refusal(seen)
+        recorded = frozenset(scheduling.claim_names(seen))
+        lost = not self._recorded <= recorded
+        self._recorded = recorded
+        return lost
 
     @property
     def unexpected(self) -> str:
@@ -127,8 +153,7 @@ def network_template(name: str, count: int = 1) -> Object:
 
 def pinned(pod: Object, name: str, namespace: str) -> Object:
     """Return a copy of a pod by another name that can run on the node of that name only, as a DaemonSet's pods do."""
-    labels = {**pod["metadata"].get("labels", {}), _CHUNK: str(zlib.crc32(name.encode()) % _CHUNKS)}
-    metadata = {**pod["metadata"], "name": name, "namespace": namespace, "labels": labels}
+    metadata = {**pod["metadata"], "name": name, "namespace": namespace}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "affinity": affinity}}
@@ -142,38 +167,65 @@ def each(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
 def run(client: Client, namespace: str, placements: Iterable[Placement]) -> list[Verdict]:
     """Create the nodes, then the pods, and return what the scheduler makes of them. Everything stays."""
-    chosen = list(placements)
-    each(client.create, [obj for placement in chosen for obj in placement.objects()])
-    each(client.create, [placement.pod for placement in chosen])
-    verdicts = {placement.name: Verdict(placement) for placement in chosen}
-    for number in range(_CHUNKS):
-        _watch(client, namespace, str(number), verdicts)
-    return list(verdicts.values())
+    verdicts = [Verdict(placement, str(number // _CHUNK)) for number, placement in enumerate(placements)]
+    each(client.create, [obj for verdict in verdicts for obj in verdict.placement.objects()])
+    each(client.create, [verdict.pod for verdict in verdicts])
+    for start in range(0, len(verdicts), _CHUNK):
+        _watch(client, namespace, verdicts[start : start + _CHUNK])
+    return verdicts
 
 
-def _watch(client: Client, namespace: str, chunk: str, verdicts: Mapping[str, Verdict]) -> None:
-    """Fill in the verdicts on a part of the pods once they are as expected, or no longer change."""
+def _watch(client: Client, namespace: str, verdicts: Iterable[Verdict]) -> None:
+    """Fill in these verdicts once they are as expected, or no longer change."""
+    named = {verdict.placement.name: verdict for verdict in verdicts}
+    (chunk,) = {verdict.chunk for verdict in named.values()}
     changed, before = time.monotonic(), 0
     while True:
         # From the server's cache: what it lacks comes with the next look.
-        pods = client.list("v1", "Pod", namespace, labelSelector=f"{_CHUNK}={chunk}", resourceVersion="0")
-        for pod in pods:
-            verdict = verdicts[pod["metadata"]["name"]]
-            verdict.bound = bool(pod["spec"].get("nodeName"))
-            verdict.message = verdict.message or _refusal(pod)
-        mine = [verdicts[pod["metadata"]["name"]] for pod in pods]
-        decided = sum(verdict.bound + bool(verdict.message) for verdict in mine)
+        pods = client.list("v1", "Pod", namespace, labelSelector=f"{_LABEL}={chunk}", resourceVersion="0")
+        lost = [pod for pod in pods if named[pod["metadata"]["name"]].look(pod)]
+        if lost:
+            _record_claims(client, namespace, lost)
+        for pod in lost:
+            named[pod["metadata"]["name"]].flapped = True
+        decided = sum(verdict.bound + bool(verdict.message) + verdict.flapped for verdict in named.values())
         if decided != before:
             changed, before = time.monotonic(), decided
-        settled = all(verdict.bound or (verdict.message and not verdict.placement.fits) for verdict in mine)
-        if settled or time.monotonic() - changed > _PATIENCE:
+        open_ones = [verdict for verdict in named.values() if not verdict.settled]
+        if not open_ones or time.monotonic() - changed > _PATIENCE:
             break
         time.sleep(_POLL)
-    claims = {claim["metadata"]["name"]: claim for claim in client.list(_CLAIMS, "ResourceClaim", namespace)}
+    claims = _claims_by_pod(client, namespace)
     for pod in pods:
-        verdict = verdicts[pod["metadata"]["name"]]
+        verdict = named[pod["metadata"]["name"]]
         if not verdict.placement.plugin:
-            _read_claims(pod, claims, verdict)
+            _read_claims(pod, claims.get(pod["metadata"]["uid"], {}), verdict)
+
+
+def _claims_by_pod(client: Client, namespace: str) -> dict[str, dict[str, Object]]:
+    """Return the claims generated for pods, by the pod's uid and the name of its entry; by "" the scheduler's own."""
+    found: dict[str, dict[str, Object]] = {}
+    for claim in client.list(_CLAIMS, "ResourceClaim", namespace):
+        entry = claim["metadata"].get("annotations", {}).get(_ENTRY, "")
+        for owner in claim["metadata"].get("ownerReferences", []):
+            found.setdefault(owner["uid"], {})[entry] = claim
+    return found
+
+
+def _record_claims(client: Client, namespace: str, pods: Iterable[Object]) -> None:
+    """Write all claims of pods into their status, in a name of our own, so that the controller cannot take them off.
+
+    Up to 1.36 it may write a part of them into the pod's status, then only the others, and so on for ever, in any pod
+    with several claims of templates (kubernetes#138407). The scheduler then never sees them together.
+    """
+    claims = _claims_by_pod(client, namespace)
+    for pod in pods:
+        made = claims.get(pod["metadata"]["uid"], {})
+        statuses = [{"name": entry, "resourceClaimName": claim["metadata"]["name"]} for entry, claim in made.items()]
+        metadata = {key: pod["metadata"][key] for key in ("name", "namespace", "uid")}
+        told = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "status": {"resourceClaimStatuses": statuses}}
+        path = f"{client.path_of(told)}/status"
+        client.call("PATCH", path, told, APPLY_PATCH, fieldManager="gpu2dra-test", force=True).checked()
 
 
 def _refusal(pod: Object) -> str:
@@ -190,10 +242,8 @@ def reason(verdict: Verdict) -> str:
 
 def _read_claims(pod: Object, claims: Mapping[str, Object], verdict: Verdict) -> None:
     """Fill in what the pod's claims ask for, and which devices the containers find, from the status of the claims."""
-    generated = {entry: claims[name] for entry, name in scheduling.claim_names(pod).items()}
     native = pod.get("status", {}).get("extendedResourceClaimStatus")
-    extended = claims[native["resourceClaimName"]] if native else {}
-    for claim in (*generated.values(), extended):
+    for claim in claims.values():
         verdict.asked += _asked(claim)
         for _, driver, device in _results(claim):
             if driver == gpus.DRIVER:
@@ -201,11 +251,11 @@ def _read_claims(pod: Object, claims: Mapping[str, Object], verdict: Verdict) ->
     for container in scheduling.containers(pod):
         name = container["name"]
         uses = [
-            (generated.get(claim["name"], {}), claim.get("request"))
+            (claims.get(claim["name"], {}), claim.get("request"))
             for claim in container.get("resources", {}).get("claims", [])
         ]
         mappings = native["requestMappings"] if native else []
-        uses += [(extended, item["requestName"]) for item in mappings if item["containerName"] == name]
+        uses += [(claims[""], item["requestName"]) for item in mappings if item["containerName"] == name]
         verdict.devices[name] = {resource: [] for resource in RESOURCES}
         verdict.others[name] = 0
         for claim, wanted in uses:

@@ -16,7 +16,7 @@ from gpu2dra import Context, Options, Plan, Style, plan
 
 GPU = "nvidia.com/gpu"
 FILE = Options()
-ADMISSION = Options(style=Style.ADMISSION)
+ADMISSION = Options(style=Style.ADMISSION, elsewhere=False)
 _IMAGE = "registry.example/app:1"
 _NOTHING_KNOWN = Context()
 
@@ -86,9 +86,9 @@ def codes(obj: Object, options: Options = FILE, context: Context = _NOTHING_KNOW
     return [finding.code for finding in made.findings]
 
 
-def install(cluster: Cluster, obj: Object, options: Options = FILE, context: Context = _NOTHING_KNOWN) -> Converted:
+def install(cluster: Cluster, obj: Object, options: Options | None = None, context: Context = _NOTHING_KNOWN) -> Converted:
     """Convert an object for the test's namespace and create its templates, those excepted that are there already."""
-    made = convert(cluster.here(obj), options, context)
+    made = convert(cluster.here(obj), options or FILE, context)
     for template in made.templates:
         answer = cluster.client.try_create(cluster.here(template))
         assert answer.accepted or answer.object["reason"] == "AlreadyExists", answer

@@ -124,7 +124,10 @@ class Counted:
                 self.requests[entry["name"], request["name"]] = (name, exactly["count"])
         self.uses = {
             container["name"]: [
-                (claim["name"], claim["request"]) for claim in container.get("resources", {}).get("claims", ())
+                key
+                for claim in container.get("resources", {}).get("claims", ())
+                for key in self.requests
+                if key[0] == claim["name"] and claim.get("request", key[1]) == key[1]
             ]
             for container in containers_of(spec)
         }
@@ -262,7 +265,7 @@ def test_the_plan_says_the_same(stem: str) -> None:
             pairs = {
                 frozenset((one.container, other.container))
                 for one, other in combinations(here.values(), 2)
-                if set(one.requests) & set(other.requests)
+                if any(a == c and (b == d or "" in {b, d}) for a, b in one.requests for c, d in other.requests)
             }
             assert pairs == by_hand(pod).keys()
 

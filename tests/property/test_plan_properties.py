@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpu2dra import ApiVersion, Context, Object, Options, Plan, Style
-from tests.property.strategies import (
+from property.strategies import (
     GPU,
     MIGS,
     NAMES,
@@ -24,7 +24,7 @@ from tests.property.strategies import (
     pods,
     workloads,
 )
-from tests.unit.build import apply, planned
+from unit.build import apply, planned
 
 CONTEXT = Context(claim_classes={("ResourceClaim", NETWORK_CLAIM): frozenset({NETWORK_CLASS})})
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -76,21 +76,34 @@ def requests_of(made: Plan) -> dict[str, dict[str, tuple[Outcome, int]]]:
     return found
 
 
+def named(spec: Object) -> dict[str, list[tuple[str, str]]]:
+    """Return claim entry and request (empty for the whole claim) that each container names, for claims from templates."""
+    made = {entry["name"] for entry in spec.get("resourceClaims", ()) if "resourceClaimTemplateName" in entry}
+    return {
+        container["name"]: [
+            (claim["name"], claim.get("request", ""))
+            for claim in container.get("resources", {}).get("claims", ())
+            if claim["name"] in made
+        ]
+        for _, container in containers(spec)
+    }
+
+
 def held(spec: Object, made: Plan) -> dict[str, list[tuple[str, str, Outcome, int]]]:
     """Return claim entry, request, outcome and count of each request that a container of a converted PodSpec reaches."""
     templates = requests_of(made)
     behind = {
-        e["name"]: e["resourceClaimTemplateName"]
-        for e in spec.get("resourceClaims", ())
-        if "resourceClaimTemplateName" in e
+        entry["name"]: templates[entry["resourceClaimTemplateName"]]
+        for entry in spec.get("resourceClaims", ())
+        if "resourceClaimTemplateName" in entry
     }
     return {
-        container["name"]: [
-            (claim["name"], claim["request"], *templates[behind[claim["name"]]][claim["request"]])
-            for claim in container.get("resources", {}).get("claims", ())
-            if claim["name"] in behind
+        container: [
+            (entry, name, *behind[entry][name])
+            for entry, request in uses
+            for name in ([request] if request else behind[entry])
         ]
-        for _, container in containers(spec)
+        for container, uses in named(spec).items()
     }
 
 
@@ -194,7 +207,7 @@ def test_each_container_reaches_what_it_asked_for_and_nothing_of_its_neighbours(
         }
         assert sum(total.values()) == max([standing, *starting])
     for access in made.access:
-        assert access.requests == tuple((entry, request) for entry, request, _, _ in uses[access.container])
+        assert list(access.requests) == named(after)[access.container]
         assert access.devices == sum(devices[access.container].values())
 
 
@@ -253,11 +266,46 @@ def test_claims_split_at_the_limits(pod: Object, amount: int) -> None:
 # Anything at all, anywhere in a Pod
 
 KEYS = (
-    *NAMES, "nvidia.com/gpu.shared", "nvidia.com/gpumem", "name", "metadata", "spec", "containers", "initContainers", "resources",
-    "limits", "requests", "claims", "request", "resourceClaims", "resourceClaimTemplateName", "tolerations", "annotations", "labels",
-    "items", "kind", "apiVersion", "v1", "List", "Pod", "main", "gpu", "restartPolicy", "Always", "env", "priorityClassName", "$N",
-    "schedulerName", "nodeName", "nodeSelector", "affinity", "namespace", "kube-system", "gpu2dra.dev/converted", "gpu2dra.dev/convert",
-)  # fmt: skip
+    *NAMES,
+    "nvidia.com/gpu.shared",
+    "nvidia.com/gpumem",
+    "name",
+    "metadata",
+    "spec",
+    "containers",
+    "initContainers",
+    "resources",
+    "limits",
+    "requests",
+    "claims",
+    "request",
+    "resourceClaims",
+    "resourceClaimTemplateName",
+    "tolerations",
+    "annotations",
+    "labels",
+    "items",
+    "kind",
+    "apiVersion",
+    "v1",
+    "List",
+    "Pod",
+    "main",
+    "gpu",
+    "restartPolicy",
+    "Always",
+    "env",
+    "priorityClassName",
+    "$N",
+    "schedulerName",
+    "nodeName",
+    "nodeSelector",
+    "affinity",
+    "namespace",
+    "kube-system",
+    "gpu2dra.dev/converted",
+    "gpu2dra.dev/convert",
+)
 
 
 def ways(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -3,27 +3,39 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from random import Random
 from typing import Any
 
 import jsonpatch
 import yaml12
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 
-from gpu2dra import CODES, Object, Options, Severity, plan
+from gpu2dra import CODES, Object, Options, plan
+from gpu2dra_migrate.errors import ALIAS, LAYOUT, YamlSyntaxError
 from gpu2dra_migrate.manifest import CONVERSIONS, Conversion, convert
 from gpu2dra_migrate.patch import copied, same
 from gpu2dra_migrate.yaml_nodes import compose
 from gpu2dra_migrate.yaml_values import to_data
-from tests.property.strategies import workloads
-from tests.unit.test_edit_properties import Writer
+from property.strategies import workloads
+from unit.test_edit_properties import Writer
 
-SLOW = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+SLOW = settings(
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    phases=[
+        Phase.explicit,
+        Phase.reuse,
+        Phase.generate,
+    ],  # a layout drawn from a seed does not get simpler by shrinking
+)
 KINDS_OF_TEXT = ("block", "block", "block", "json", "json-lines", "list", "json-list")
-_LAYOUT_REFUSED = frozenset({"DRA505", "DRA506"})
+_LAYOUT_REFUSED = frozenset({LAYOUT, ALIAS})
 """Findings of a layout that is left alone: an anchor that others use, a form of key that cannot be edited."""
-_REMOVED = ("nvidia.com/", "limits", "requests", "resources")
+_COMMENTS = frozenset({"# about the next", "# x: 1", "# deeper"})
+"""The comments that Writer puts on lines of their own."""
 
 
 def written(random: Random, kind: str, objs: list[Object]) -> tuple[str, list[Any]]:
@@ -33,7 +45,7 @@ def written(random: Random, kind: str, objs: list[Object]) -> tuple[str, list[An
         document = listed if kind == "json-list" else objs[0]
         indent = None if kind == "json-lines" else random.choice((None, 2, 4))
         separators = random.choice(((",", ":"), (", ", ": "), None))
-        text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=random.random() < 0.5)
+        text = json.dumps(document, indent=indent, separators=separators, ensure_ascii=False)
         return text + random.choice(("", "\n")), [document]
     documents: list[Any] = [listed] if kind == "list" else objs
     lines: list[str] = []
@@ -54,19 +66,26 @@ def texts(draw: st.DrawFn) -> tuple[str, list[Any]]:
     """Return a text and its documents."""
     number = draw(st.integers(1, 3))
     objs = [draw(workloads(unknown=draw(st.booleans())))[0] for _ in range(number)]
-    text, documents = written(draw(st.randoms(use_true_random=False)), draw(st.sampled_from(KINDS_OF_TEXT)), objs)
-    found = [to_data(document) for document in compose(text)]
-    # Some texts of the unknown fields have no YAML that says the same (a lone carriage return in a block scalar).
+    random = Random(draw(st.integers(0, 1 << 32)))  # noqa: S311 - a layout is no secret
+    text, documents = written(random, draw(st.sampled_from(KINDS_OF_TEXT)), objs)
+    # Some texts of the unknown fields have no YAML in this layout that says the same (control characters).
+    try:
+        found = [to_data(document) for document in compose(text)]
+    except YamlSyntaxError:
+        found = []
     assume(len(found) == len(documents) and all(map(same, found, documents)))
     return text, documents
 
 
 def refused(result: Conversion) -> bool:
-    return any(item.finding.code in _LAYOUT_REFUSED or item.finding.severity is Severity.ERROR for item in result.findings)
+    """Whether the layout of a document forbade its conversion. A proof that fails (DRA505) is never fine."""
+    codes = {item.finding.code for item in result.findings}
+    assert not codes & {"DRA505", "DRA599"}, [item.finding for item in result.findings]
+    return bool(codes & _LAYOUT_REFUSED)
 
 
 def expected(documents: list[Any]) -> list[Any]:
-    """Return the documents that must come out, judged by the jsonpatch package; templates that stand beside left out."""
+    """Return the documents that must come out, as the jsonpatch package makes them."""
     result: list[Any] = []
     for document in documents:
         planned = plan(document, Options())
@@ -86,17 +105,22 @@ def test_the_text_becomes_what_the_data_becomes(drawn: tuple[str, list[Any]]) ->
     assert planned
     if refused(result):
         return
-    assert "DRA505" not in {item.finding.code for item in result.findings}
     wanted = expected(documents)
     beside = list(result.beside)
     if beside:
         wanted = [obj for obj in wanted if obj not in beside]
-    for found in (
-        [to_data(document) for document in compose(result.text)],
-        [json.loads(json.dumps(item)) for item in yaml12.parse_yaml(result.text.removeprefix("\ufeff"), multi=True)],
-    ):
+    for found in ([to_data(document) for document in compose(result.text)], *second_opinion(text, result.text)):
         assert len(found) == len(wanted)
         assert all(map(same, found, wanted))
+
+
+def second_opinion(before: str, after: str) -> list[list[Any]]:
+    """Return what another parser reads in `after`; nothing where it refuses the layout of `before`."""
+    try:
+        yaml12.parse_yaml(before.removeprefix("\ufeff"), multi=True)
+    except ValueError:
+        return []
+    return [yaml12.parse_yaml(after.removeprefix("\ufeff"), multi=True)]
 
 
 @SLOW
@@ -139,16 +163,11 @@ def test_lines_that_need_not_change_stay(drawn: tuple[str, list[Any]]) -> None:
         assert after.count("\n") == after.count("\r\n")
     else:
         assert "\r" not in after
-    assert after.count("{{") == text.count("{{")
-    # Comments on lines of their own are not in anybody's way.
-    gone = [line for line in _lines(text) if line.lstrip().startswith("#")]
-    kept = _lines(after)
-    position = 0
-    for line in gone:
-        inner = line.strip()
-        matches = [index for index in range(position, len(kept)) if kept[index].strip() == inner]
-        if matches:
-            position = matches[0] + 1
+    counted, left = Counter(map(str.strip, _lines(text))), Counter(map(str.strip, _lines(after)))
+    comments = {line: number for line, number in counted.items() if line in _COMMENTS}
+    gone = sum(max(number - left[line], 0) for line, number in comments.items())
+    # A comment goes only with the map that is emptied around it: at most a few for each request.
+    assert gone <= 8 * result.requests
 
 
 def _lines(text: str) -> list[str]:
@@ -156,8 +175,6 @@ def _lines(text: str) -> list[str]:
 
 
 @SLOW
-@given(texts(), st.sampled_from(["", "# gpu2dra: ignore"]))
-def test_a_text_without_a_request_is_never_touched(drawn: tuple[str, list[Any]], comment: str) -> None:
-    text = drawn[0].replace("nvidia.com/", "amd.example/")
-    assert convert(f"{text}", Options()) == Conversion() or comment is not None
-    assert convert(text, Options()).text is None
+@given(texts())
+def test_a_text_without_a_request_is_never_touched(drawn: tuple[str, list[Any]]) -> None:
+    assert convert(drawn[0].replace("nvidia.com/", "amd.example/"), Options()) == Conversion()

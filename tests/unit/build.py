@@ -19,7 +19,11 @@ ADMISSION = Options(style=Style.ADMISSION)
 def container(name: str = "main", gpu: Any = None, *, limits: Object | None = None, **fields: Any) -> Object:
     """Return a container with `limits`, where `gpu` is the amount of nvidia.com/gpu."""
     limits = (limits or {}) | ({GPU: gpu} if gpu is not None else {})
-    return {"name": name, "image": "registry.example.com/app:1"} | ({"resources": {"limits": limits}} if limits else {}) | fields
+    return (
+        {"name": name, "image": "registry.example.com/app:1"}
+        | ({"resources": {"limits": limits}} if limits else {})
+        | fields
+    )
 
 
 def sidecar(name: str, gpu: Any = None) -> Object:
@@ -27,7 +31,9 @@ def sidecar(name: str, gpu: Any = None) -> Object:
     return container(name, gpu, restartPolicy="Always")
 
 
-def pod(*containers: Object, init: list[Object] | None = None, name: str = "train", meta: Any = None, **spec: Any) -> Object:
+def pod(
+    *containers: Object, init: list[Object] | None = None, name: str = "train", meta: Any = None, **spec: Any
+) -> Object:
     """Return a Pod; `meta` is added to its metadata, `spec` to its PodSpec."""
     inits = {"initContainers": init} if init else {}
     return {
@@ -38,7 +44,9 @@ def pod(*containers: Object, init: list[Object] | None = None, name: str = "trai
     }
 
 
-def deployment(*containers: Object, name: str = "web", meta: Any = None, kind: str = "Deployment", **spec: Any) -> Object:
+def deployment(
+    *containers: Object, name: str = "web", meta: Any = None, kind: str = "Deployment", **spec: Any
+) -> Object:
     """Return a workload of apps/v1 (batch/v1 for a Job) around a pod template."""
     template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": list(containers), **spec}}
     return {

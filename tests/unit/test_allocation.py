@@ -50,21 +50,25 @@ def shown(made: Allocation) -> tuple[str, dict[str, str]]:
         # Requests are never cut: it sees more than it asked for.
         ("init i gpu=1 | app a gpu=4", "gpu[a=4]", {"i": "gpu/a =4", "a": "gpu/a =4"}),
         # It stops as soon as its need is covered.
-        ("init i gpu=2 | app a gpu=2 | app b gpu=2", "gpu[a=2 b=2]", {"i": "gpu/a =2", "a": "gpu/a =2", "b": "gpu/b =2"}),
-        # Two requests for one container: a claim for every request, since it may name each claim once only.
+        (
+            "init i gpu=2 | app a gpu=2 | app b gpu=2",
+            "gpu[a=2 b=2]",
+            {"i": "gpu/a =2", "a": "gpu/a =2", "b": "gpu/b =2"},
+        ),
+        # All requests of the pod for one container: the whole claim, since it may name each claim once only.
         (
             "init i gpu=2 | app a gpu=1 | app b gpu=1",
-            "gpu-a[a=1] gpu-b[b=1]",
-            {"i": "gpu-a/a gpu-b/b =2", "a": "gpu-a/a =1", "b": "gpu-b/b =1"},
+            "gpu[a=1 b=1]",
+            {"i": "gpu/ =2", "a": "gpu/a =1", "b": "gpu/b =1"},
         ),
         # Overshoot by the last one taken.
         (
             "init i gpu=3 | app a gpu=2 | app b gpu=2",
-            "gpu-a[a=2] gpu-b[b=2]",
-            {"i": "gpu-a/a gpu-b/b =4", "a": "gpu-a/a =2", "b": "gpu-b/b =2"},
+            "gpu[a=2 b=2]",
+            {"i": "gpu/ =4", "a": "gpu/a =2", "b": "gpu/b =2"},
         ),
         # What is missing is one extra request, named after the first that lacks something.
-        ("init i gpu=3 | app a gpu=2", "gpu-i[i=1] gpu-a[a=2]", {"i": "gpu-a/a gpu-i/i =3", "a": "gpu-a/a =2"}),
+        ("init i gpu=3 | app a gpu=2", "gpu[i=1 a=2]", {"i": "gpu/ =3", "a": "gpu/a =2"}),
         # Nobody to borrow from.
         ("init i gpu=2", "gpu[i=2]", {"i": "gpu/i =2"}),
         # Plain init containers run one after the other and share the extra request.
@@ -72,68 +76,93 @@ def shown(made: Allocation) -> tuple[str, dict[str, str]]:
         ("init i gpu=3 | init j gpu=1", "gpu[i=3]", {"i": "gpu/i =3", "j": "gpu/i =3"}),
         (
             "init i gpu=2 | init j gpu=4 | app a gpu=1",
-            "gpu-i[i=3] gpu-a[a=1]",
-            {"i": "gpu-a/a gpu-i/i =4", "j": "gpu-a/a gpu-i/i =4", "a": "gpu-a/a =1"},
+            "gpu[i=3 a=1]",
+            {"i": "gpu/ =4", "j": "gpu/ =4", "a": "gpu/a =1"},
         ),
         # The first needs nothing extra, so the extra request is named after the second and the first does not see it.
         (
             "init i gpu=1 | init j gpu=3 | app a gpu=1",
-            "gpu-j[j=2] gpu-a[a=1]",
-            {"i": "gpu-a/a =1", "j": "gpu-a/a gpu-j/j =3", "a": "gpu-a/a =1"},
+            "gpu[j=2 a=1]",
+            {"i": "gpu/a =1", "j": "gpu/ =3", "a": "gpu/a =1"},
+        ),
+        # Some but not all requests of the pod for one container: these are in claims of their own.
+        (
+            "init i gpu=2 | app a gpu=1 | app b gpu=1 | app c gpu=1",
+            "gpu[a=1 c=1] gpu-2[b=1]",
+            {"i": "gpu/a gpu-2/b =2", "a": "gpu/a =1", "b": "gpu-2/b =1", "c": "gpu/c =1"},
         ),
         # A sidecar that starts later lends, one that runs already does not.
-        ("init i gpu=1 | sidecar s gpu=1 | app a gpu=1", "gpu[s=1 a=1]", {"i": "gpu/s =1", "s": "gpu/s =1", "a": "gpu/a =1"}),
-        ("sidecar s gpu=1 | init i gpu=1 | app a gpu=1", "gpu[s=1 a=1]", {"s": "gpu/s =1", "i": "gpu/a =1", "a": "gpu/a =1"}),
+        (
+            "init i gpu=1 | sidecar s gpu=1 | app a gpu=1",
+            "gpu[s=1 a=1]",
+            {"i": "gpu/s =1", "s": "gpu/s =1", "a": "gpu/a =1"},
+        ),
+        (
+            "sidecar s gpu=1 | init i gpu=1 | app a gpu=1",
+            "gpu[s=1 a=1]",
+            {"s": "gpu/s =1", "i": "gpu/a =1", "a": "gpu/a =1"},
+        ),
         (
             "sidecar s gpu=1 | init i gpu=2 | app a gpu=1",  # max(1 + 1, 2 + 1) = 3
-            "gpu-s[s=1] gpu-i[i=1] gpu-a[a=1]",
-            {"s": "gpu-s/s =1", "i": "gpu-a/a gpu-i/i =2", "a": "gpu-a/a =1"},
+            "gpu[s=1 i=1] gpu-2[a=1]",
+            {"s": "gpu/s =1", "i": "gpu-2/a gpu/i =2", "a": "gpu-2/a =1"},
         ),
         (
             "init i gpu=2 | sidecar s gpu=1 | app a gpu=1",
-            "gpu-s[s=1] gpu-a[a=1]",
-            {"i": "gpu-s/s gpu-a/a =2", "s": "gpu-s/s =1", "a": "gpu-a/a =1"},
+            "gpu[s=1 a=1]",
+            {"i": "gpu/ =2", "s": "gpu/s =1", "a": "gpu/a =1"},
         ),
         (
             "init i gpu=1 | sidecar s gpu=1 | init j gpu=2 | app a gpu=1",  # max(2, 1, 2 + 1) = 3
-            "gpu-s[s=1] gpu-j[j=1] gpu-a[a=1]",
-            {"i": "gpu-s/s =1", "s": "gpu-s/s =1", "j": "gpu-a/a gpu-j/j =2", "a": "gpu-a/a =1"},
+            "gpu[s=1 j=1] gpu-2[a=1]",
+            {"i": "gpu/s =1", "s": "gpu/s =1", "j": "gpu-2/a gpu/j =2", "a": "gpu-2/a =1"},
         ),
         (
             "init i gpu=3 | sidecar s gpu=1 | init j gpu=3 | app a gpu=1",  # max(2, 3, 3 + 1) = 4
-            "gpu-i[i=2] gpu-s[s=1] gpu-a[a=1]",
-            {"i": "gpu-s/s gpu-a/a gpu-i/i =4", "s": "gpu-s/s =1", "j": "gpu-a/a gpu-i/i =3", "a": "gpu-a/a =1"},
+            "gpu[i=2] gpu-2[s=1] gpu-3[a=1]",
+            {"i": "gpu-2/s gpu-3/a gpu/i =4", "s": "gpu-2/s =1", "j": "gpu-3/a gpu/i =3", "a": "gpu-3/a =1"},
         ),
         ("sidecar s gpu=1 | sidecar t gpu=2", "gpu[s=1 t=2]", {"s": "gpu/s =1", "t": "gpu/t =2"}),
         # Only within one outcome.
         ("init i gpu=1 | app a mig=1", "gpu[i=1 a=1]", {"i": "gpu/i =1", "a": "gpu/a =1"}),
-        ("init i gpu=1 | app a mig=1 | app b gpu=1", "gpu[a=1 b=1]", {"i": "gpu/b =1", "a": "gpu/a =1", "b": "gpu/b =1"}),
+        (
+            "init i gpu=1 | app a mig=1 | app b gpu=1",
+            "gpu[a=1 b=1]",
+            {"i": "gpu/b =1", "a": "gpu/a =1", "b": "gpu/b =1"},
+        ),
         ("init i mig=1 | app a mig=2", "mig[a=2]", {"i": "mig/a =2", "a": "mig/a =2"}),
         ("init i mig=1 | app a mig3=2", "mig[i=1 a=2]", {"i": "mig/i =1", "a": "mig/a =2"}),
-        # Several outcomes on one container: several requests, so a claim for each.
-        ("app a gpu=1 mig=2", "gpu-a[a=1] mig-a[a=2]", {"a": "gpu-a/a mig-a/a =3"}),
-        ("app a mig=1 mig3=1", "mig-a[a=1] mig-a-2[a=1]", {"a": "mig-a/a mig-a-2/a =2"}),
-        (
-            "init i gpu=1 mig=1 | app a gpu=1",
-            "mig-i[i=1] gpu-a[a=1]",
-            {"i": "gpu-a/a mig-i/i =2", "a": "gpu-a/a =1"},
-        ),
+        # Several outcomes on one container: several requests, under names of their own.
+        ("app a gpu=1 mig=2", "gpu[a=1 a-2=2]", {"a": "gpu/ =3"}),
+        ("app a mig=1 mig3=1", "mig[a=1 a-2=1]", {"a": "mig/ =2"}),
+        ("app a mig=1 mig3=1 gpu=4", "gpu[a=1 a-2=1 a-3=4]", {"a": "gpu/ =6"}),
+        ("init i gpu=1 mig=1 | app a gpu=1", "gpu[i=1 a=1]", {"i": "gpu/ =2", "a": "gpu/a =1"}),
         (
             "app a gpu=1 mig=1 | app b gpu=1",
-            "gpu-a[a=1] mig-a[a=1] gpu-b[b=1]",
-            {"a": "gpu-a/a mig-a/a =2", "b": "gpu-b/b =1"},
+            "gpu[a=1 b=1] mig[a-2=1]",
+            {"a": "gpu/a mig/a-2 =2", "b": "gpu/b =1"},
         ),
+        (
+            "app a gpu=1 mig=1 | app a-2 gpu=1",
+            "gpu[a=1 a-2=1] mig[a-3=1]",
+            {"a": "gpu/a mig/a-3 =2", "a-2": "gpu/a-2 =1"},
+        ),
+        # All requests for one container, and too many devices for one claim.
+        ("app a gpu=20 mig=20", "gpu[a=20] mig[a-2=20]", {"a": "gpu/a mig/a-2 =40"}),
         # A placeholder counts where nothing has to be worked out from it.
         ("app a gpu=$N | app b gpu=1", "gpu[a=$N b=1]", {"a": "gpu/a =$N", "b": "gpu/b =1"}),
         ("init i gpu=$N", "gpu[i=$N]", {"i": "gpu/i =$N"}),
-        ("init i gpu=1 | app a gpu=1 | app b gpu=$N", "gpu[a=1 b=$N]", {"i": "gpu/a =1", "a": "gpu/a =1", "b": "gpu/b =$N"}),
-        ("app a gpu=$N mig=2", "gpu-a[a=$N] mig-a[a=2]", {"a": "gpu-a/a mig-a/a =$N + 2"}),
+        (
+            "init i gpu=1 | app a gpu=1 | app b gpu=$N",
+            "gpu[a=1 b=$N]",
+            {"i": "gpu/a =1", "a": "gpu/a =1", "b": "gpu/b =$N"},
+        ),
+        ("app a gpu=$N mig=2", "gpu[a=$N a-2=2]", {"a": "gpu/ =$N + 2"}),
     ],
-)  # fmt: skip
+)
 def test_claims_and_who_uses_them(wants: str, claims: str, uses: dict[str, str]) -> None:
     made = allocate(consumers(wants), ())
     assert shown(made) == (claims, uses)
-    assert not made.split
 
 
 def apps(*counts: int) -> str:
@@ -146,7 +175,7 @@ def apps(*counts: int) -> str:
         ([32], [1], ["gpu"]),
         ([16, 16], [2], ["gpu"]),
         ([16, 17], [1, 1], ["gpu", "gpu-2"]),
-        ([20, 20, 12], [1, 2], ["gpu", "gpu-2"]),
+        ([20, 20, 12], [2, 1], ["gpu", "gpu-2"]),
         ([1] * 32, [32], ["gpu"]),
         ([1] * 33, [32, 1], ["gpu", "gpu-2"]),
         ([8] * 9, [4, 4, 1], ["gpu", "gpu-2", "gpu-3"]),
@@ -157,7 +186,6 @@ def test_a_claim_holds_32_requests_and_32_devices(counts: list[int], sizes: list
     made = allocate(consumers(apps(*counts)), ())
     assert [len(claim.requests) for claim in made.claims] == sizes
     assert [claim.entry for claim in made.claims] == entries
-    assert made.split == (len(sizes) > 1)
 
 
 def test_placeholders_are_spread_by_the_number_of_requests() -> None:
@@ -174,7 +202,11 @@ def test_one_container_above_32_is_refused(wants: str) -> None:
 
 @pytest.mark.parametrize(
     ("wants", "container"),
-    [("init i gpu=1 | app a gpu=$N", "a"), ("init i gpu=$N | app a gpu=1", "i"), ("init i gpu=2 | sidecar s gpu=1 | app a gpu=$N", "a")],
+    [
+        ("init i gpu=1 | app a gpu=$N", "a"),
+        ("init i gpu=$N | app a gpu=1", "i"),
+        ("init i gpu=2 | sidecar s gpu=1 | app a gpu=$N", "a"),
+    ],
 )
 def test_sharing_is_not_worked_out_from_a_placeholder(wants: str, container: str) -> None:
     with pytest.raises(CannotAllocate, match=r"is the placeholder \$N") as caught:
@@ -187,13 +219,19 @@ def test_sharing_is_not_worked_out_from_a_placeholder(wants: str, container: str
     [
         ("app a gpu=1", {"gpu"}, ["gpu-2"]),
         ("app a gpu=1", {"gpu", "gpu-2", "other"}, ["gpu-3"]),
-        ("app a gpu=1 mig=1", {"gpu-a"}, ["gpu-a-2", "mig-a"]),
-        (f"app {'x' * 63} gpu=1 mig=1", set(), ["gpu-" + "x" * 59, "mig-" + "x" * 59]),
-        (f"app {'x' * 62}a gpu=1 mig=1 | app {'x' * 62}b gpu=1", set(), ["gpu-" + "x" * 59, "mig-" + "x" * 59, "gpu-" + "x" * 57 + "-2"]),
+        ("app a gpu=1 mig=1", {"gpu"}, ["gpu-2"]),
+        ("app a gpu=20 mig=20", {"gpu", "mig"}, ["gpu-2", "mig-2"]),
     ],
 )
-def test_entries_avoid_taken_names_and_fit_63_characters(wants: str, taken: set[str], entries: list[str]) -> None:
+def test_entries_avoid_taken_names(wants: str, taken: set[str], entries: list[str]) -> None:
     assert [claim.entry for claim in allocate(consumers(wants), taken).claims] == entries
+
+
+def test_request_names_fit_63_characters() -> None:
+    (claim,) = allocate(consumers(f"app {'x' * 63} gpu=1 mig=1 | init i gpu=1"), ()).claims[:1]
+    assert claim.requests[0].name == "x" * 63
+    names = [r.name for c in allocate(consumers(f"app {'x' * 63} gpu=1 mig=1"), ()).claims for r in c.requests]
+    assert names == ["x" * 63, "x" * 61 + "-2"]
 
 
 def test_nobody_wants_anything() -> None:
@@ -203,49 +241,62 @@ def test_nobody_wants_anything() -> None:
 
 # A judge that knows nothing of the algorithm: it starts the containers of the pod and looks who holds which device.
 
+Devices = set[tuple[str, str, int]]
+
 
 def judge(wanted: Sequence[Consumer], made: Allocation) -> None:
     """Hold an allocation to R4, R5 and R6."""
     requests = {(claim.entry, request.name): request for claim in made.claims for request in claim.requests}
     assert len(requests) == sum(len(claim.requests) for claim in made.claims)
-    assert all(claim.requests for claim in made.claims)
     assert len({claim.entry for claim in made.claims}) == len(made.claims)
-    reach: dict[str, Counter[Device]] = {}
-    hold: dict[str, set[tuple[str, str, int]]] = {}
+    uses: dict[str, list[tuple[str, str]]] = {}
+    for name, named in made.uses.items():
+        assert len({entry for entry, _ in named}) == len(named), "a container names each claim at most once"
+        uses[name] = [
+            key for entry, request in named for key in requests if key[0] == entry and request in (key[1], "")
+        ]
+        assert len(uses[name]) >= len(named), "a request that is in no claim"
+    holds: dict[str, Devices] = {
+        name: {(*use, n) for use in used for n in range(int(requests[use].count))} for name, used in uses.items()
+    }
+    assert made.devices == {name: len(devices) for name, devices in holds.items()}
+    assert {use for used in uses.values() for use in used} == set(requests), "a request that nobody uses"
     for consumer in wanted:
-        uses = made.uses[consumer.name]
-        assert len({entry for entry, _ in uses}) == len(uses), "a container names each claim at most once"
-        hold[consumer.name] = {(*use, n) for use in uses for n in range(int(requests[use].count))}
-        reach[consumer.name] = Counter()
-        for use in uses:
-            reach[consumer.name][requests[use].device] += int(requests[use].count)
-        assert made.devices[consumer.name] == len(hold[consumer.name])
-        assert set(reach[consumer.name]) == set(consumer.wants), "no device of a kind that it did not ask for"
-    running: set[str] = set()
-
-    def start(consumer: Consumer) -> None:
-        taken = set().union(*(hold[name] for name in running))
-        assert not taken & hold[consumer.name], "two containers that run at one time share a device"
-        for device, amount in consumer.wants.items():
-            least = int(amount)
-            assert reach[consumer.name][device] >= least
-            assert consumer.phase is Phase.INIT or reach[consumer.name][device] == least
-
-    for consumer in wanted:
-        start(consumer)
-        if consumer.phase is not Phase.INIT:
-            running.add(consumer.name)
-    assert {use for uses in made.uses.values() for use in uses} == set(requests), "a request that nobody uses"
+        judge_reach(consumer, Counter(requests[entry, name].device for entry, name, _ in holds[consumer.name]))
+    judge_start(wanted, holds)
     for device in {device for consumer in wanted for device in consumer.wants}:
-        amounts = [(c.phase, int(c.wants.get(device, 0))) for c in wanted]
-        needs = [sum(amount for phase, amount in amounts if phase is not Phase.INIT)]
-        for position, (phase, amount) in enumerate(amounts):
-            if phase is Phase.INIT:
-                needs.append(amount + sum(n for before, n in amounts[:position] if before is Phase.SIDECAR))
-        assert sum(int(r.count) for r in requests.values() if r.device == device) == max(needs), "R5's total"
+        total = sum(int(request.count) for request in requests.values() if request.device == device)
+        assert total == needed(wanted, device), "R5's total"
     for claim in made.claims:
-        assert len(claim.requests) <= 32
+        assert 1 <= len(claim.requests) <= 32
         assert sum(int(request.count) for request in claim.requests) <= 32
+
+
+def judge_reach(consumer: Consumer, reached: Counter[Device]) -> None:
+    """Hold what one container reaches to what it wants: no other kind, and exactly as much but for init containers."""
+    assert set(reached) == set(consumer.wants), "no device of a kind that it did not ask for"
+    for device, amount in consumer.wants.items():
+        assert reached[device] >= int(amount)
+        assert consumer.phase is Phase.INIT or reached[device] == amount
+
+
+def judge_start(wanted: Sequence[Consumer], holds: dict[str, Devices]) -> None:
+    """Start the containers; no two that run at one time may hold a device."""
+    running: Devices = set()
+    for consumer in wanted:
+        assert not running & holds[consumer.name], "two containers that run at one time share a device"
+        if consumer.phase is not Phase.INIT:
+            running |= holds[consumer.name]
+
+
+def needed(wanted: Sequence[Consumer], device: Device) -> int:
+    """Return max(apps + sidecars, init i + sidecars before i)."""
+    amounts = [(consumer.phase, int(consumer.wants.get(device, 0))) for consumer in wanted]
+    needs = [sum(amount for phase, amount in amounts if phase is not Phase.INIT)]
+    for position, (phase, amount) in enumerate(amounts):
+        if phase is Phase.INIT:
+            needs.append(amount + sum(n for before, n in amounts[:position] if before is Phase.SIDECAR))
+    return max(needs)
 
 
 @st.composite

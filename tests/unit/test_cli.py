@@ -136,7 +136,8 @@ def test_exit_codes(here: Path, names: str, check: int, diff: int, convert: int)
     [
         (("check", "-", "a.yaml"), "standard input"), (("check", "--target", "1.20"), "1.32"),
         (("check", "--target", "x"), "no Kubernetes version"), (("check", "--config", "missing.yaml"), "missing.yaml"),
-        (("check", "--max-size", "0"), "max-size"), (("check", "--jobs", "-1"), "jobs"), (("explain", "DRA000"), "DRA000"),
+        (("check", "--max-size", "0"), "max-size"), (("check", "--jobs", "-1"), "jobs"),
+        (("explain", "DRA000"), "DRA000"),
         (("check", "--output", "xml"), "xml"),
     ],
 )  # fmt: skip
@@ -260,7 +261,8 @@ def test_the_hooks_leave_out_what_the_configuration_leaves_out(root: Path) -> No
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"a: 1", PLAIN.encode(), PLAIN.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + PLAIN.encode(), b"\xff\x00",
+        b"", b"a: 1", PLAIN.encode(), PLAIN.replace("\n", "\r\n").encode(), b"\xef\xbb\xbf" + PLAIN.encode(),
+        b"\xff\x00",
         BROKEN.encode(), REPORTED.encode() + b"\n\n\n", b"\n", "a: \u2028\x85".encode(),
     ],
 )  # fmt: skip
@@ -314,7 +316,8 @@ def test_findings_of_standard_input_do_not_mix_with_the_text() -> None:
 
 
 def test_version_and_help_load_little(root: Path, here: Path) -> None:
-    code = "import sys, gpu2dra_migrate.cli\nprint(sorted(name for name in sys.modules if name.startswith(('gpu2dra', 'ruamel'))))"
+    ours = "[name for name in sys.modules if name.startswith(('gpu2dra', 'ruamel'))]"
+    code = f"import sys, gpu2dra_migrate.cli\nprint(sorted({ours}))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, env={**os.environ, **pythonpath(root)}, capture_output=True, text=True, check=True)
     assert done.stdout == "['gpu2dra_migrate', 'gpu2dra_migrate.cli', 'gpu2dra_migrate.terminal']\n"
@@ -351,7 +354,7 @@ def test_no_encoding_breaks_it(
     assert done.returncode == 1, done.stderr
     assert b"Traceback" not in done.stderr
     if command == "diff":
-        assert "+    resourceClaimTemplateName".encode() in done.stdout
+        assert b"+    resourceClaimTemplateName" in done.stdout
         assert "# ü \U0001f600".encode() in done.stdout
 
 

@@ -9,10 +9,13 @@ import jsonpatch
 import pytest
 
 from gpu2dra.converted import ANNOTATION, LABEL, Record, read_record, write_record
-from tests.unit.build import GPU
+from unit.build import GPU
 
 SPEC: dict[str, Any] = {
-    "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu-1"}, {"name": "own", "resourceClaimTemplateName": "other"}],
+    "resourceClaims": [
+        {"name": "gpu", "resourceClaimTemplateName": "gpu-1"},
+        {"name": "own", "resourceClaimTemplateName": "other"},
+    ],
     "initContainers": [{"name": "init", "resources": {"claims": [{"name": "gpu", "request": "main"}]}}],
     "containers": [
         {"name": "main", "resources": {"claims": [{"name": "own"}, {"name": "gpu", "request": "main"}]}},
@@ -27,7 +30,10 @@ def read(text: object, spec: Any = None) -> Record:
     return read_record({"annotations": {ANNOTATION: text}}, SPEC if spec is None else spec)
 
 
-@pytest.mark.parametrize("metadata", [None, {}, {"annotations": None}, {"annotations": {}}, {"annotations": {"a": "b"}, "labels": {"c": "d"}}])
+@pytest.mark.parametrize(
+    "metadata",
+    [None, {}, {"annotations": None}, {"annotations": {}}, {"annotations": {"a": "b"}, "labels": {"c": "d"}}],
+)
 def test_what_is_written_is_read_again(metadata: Any) -> None:
     pod = {"metadata": metadata} if metadata is not None else {}
     written = jsonpatch.apply_patch(pod, write_record(metadata, "", RECORD))
@@ -53,22 +59,33 @@ def test_what_it_serves() -> None:
 
 
 def test_a_container_without_a_claim_of_ours_is_not_served() -> None:
-    text = json.dumps({"containers": {"main": {GPU: 2}, "side": {GPU: 1}, "gone": {GPU: 1}}, "templates": {"gpu-1": {}}})
+    text = json.dumps(
+        {"containers": {"main": {GPU: 2}, "side": {GPU: 1}, "gone": {GPU: 1}}, "templates": {"gpu-1": {}}}
+    )
     assert read(text).containers == {"main": {GPU: 2}}
 
 
 @pytest.mark.parametrize(
     "spec",
     [
-        {}, {"containers": SPEC["containers"]}, {"resourceClaims": SPEC["resourceClaims"]},
+        {},
+        {"containers": SPEC["containers"]},
+        {"resourceClaims": SPEC["resourceClaims"]},
         {**SPEC, "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "gpu-2"}]},
         {**SPEC, "resourceClaims": [{"name": "gpu", "resourceClaimName": "gpu-1"}]},
-        {**SPEC, "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": ["gpu-1"]}]}, {**SPEC, "resourceClaims": "gpu"},
+        {**SPEC, "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": ["gpu-1"]}]},
+        {**SPEC, "resourceClaims": "gpu"},
         {"resourceClaims": SPEC["resourceClaims"], "containers": [None, {"name": "main", "resources": []}]},
-        {"resourceClaims": SPEC["resourceClaims"], "containers": [{"name": "main", "resources": {"claims": {"name": "gpu"}}}]},
-        {"resourceClaims": SPEC["resourceClaims"], "containers": [{"name": ["main"], "resources": {"claims": [{"name": "gpu"}]}}]},
+        {
+            "resourceClaims": SPEC["resourceClaims"],
+            "containers": [{"name": "main", "resources": {"claims": {"name": "gpu"}}}],
+        },
+        {
+            "resourceClaims": SPEC["resourceClaims"],
+            "containers": [{"name": ["main"], "resources": {"claims": [{"name": "gpu"}]}}],
+        },
     ],
-)  # fmt: skip
+)
 def test_a_copied_annotation_serves_nobody(spec: Any) -> None:
     assert read(TEXT, spec) == Record({}, {"gpu-1": {"spec": {}}})
 
@@ -76,16 +93,31 @@ def test_a_copied_annotation_serves_nobody(spec: Any) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        None, 1, [], "", "{", "[]", "1", "null", "[" * 100_000, '{"containers": 1, "templates": 1}', '{"containers": [], "templates": {}}',
-        '{"containers": {}}', '{"containers": {"main": 1}, "templates": {"gpu-1": 1}}', "9" * 5000, "NaN",
+        None,
+        1,
+        [],
+        "",
+        "{",
+        "[]",
+        "1",
+        "null",
+        "[" * 100_000,
+        '{"containers": 1, "templates": 1}',
+        '{"containers": [], "templates": {}}',
+        '{"containers": {}}',
+        '{"containers": {"main": 1}, "templates": {"gpu-1": 1}}',
+        "9" * 5000,
+        "NaN",
     ],
-)  # fmt: skip
+)
 def test_a_spoilt_annotation_is_an_empty_record(text: object) -> None:
     assert read(text) == Record()
 
 
 def test_an_amount_that_is_no_number_is_left_out() -> None:
-    assert read(json.dumps({"containers": {"main": {GPU: "2", "x": 1}}, "templates": {"gpu-1": {}}})).containers == {"main": {"x": 1}}
+    assert read(json.dumps({"containers": {"main": {GPU: "2", "x": 1}}, "templates": {"gpu-1": {}}})).containers == {
+        "main": {"x": 1}
+    }
 
 
 @pytest.mark.parametrize("metadata", [{}, {"annotations": None}, {"annotations": []}, {"annotations": {"other": TEXT}}])

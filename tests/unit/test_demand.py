@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from gpu2dra.demand import Phase, Reading, is_placeholder, read
-from tests.unit.build import GPU, MIG, container, sidecar
+from unit.build import GPU, MIG, container, sidecar
 
 BASE = "/spec"
 MAIN = "/spec/containers/0/resources"
@@ -33,7 +33,10 @@ def test_containers_come_in_starting_order_with_their_phase() -> None:
         ("a", Phase.APP, {GPU: 1}),
         ("b", Phase.APP, {}),
     ]
-    assert [d.path for d in made.demands] == [*(f"/spec/initContainers/{n}" for n in range(3)), *(f"/spec/containers/{n}" for n in range(2))]
+    assert [d.path for d in made.demands] == [
+        *(f"/spec/initContainers/{n}" for n in range(3)),
+        *(f"/spec/containers/{n}" for n in range(2)),
+    ]
     assert (made.blockers, made.notes, made.asks) == ([], [], True)
 
 
@@ -42,9 +45,15 @@ def test_restart_policy_of_an_app_container_does_not_make_it_a_sidecar() -> None
 
 
 def test_names_come_in_the_order_of_the_manifest_and_every_place_is_seen() -> None:
-    made = reading(container(limits={"cpu": 1, MIG: 1, GPU: 2}) | {"resources": {"limits": {"cpu": 1, MIG: 1, GPU: 2}, "requests": {GPU: "2"}}})
+    made = reading(
+        container(limits={"cpu": 1, MIG: 1, GPU: 2})
+        | {"resources": {"limits": {"cpu": 1, MIG: 1, GPU: 2}, "requests": {GPU: "2"}}}
+    )
     (demand,) = made.demands
-    assert [(item.resource.name, item.amount, item.in_requests) for item in demand.legacy] == [(MIG, 1, False), (GPU, 2, True)]
+    assert [(item.resource.name, item.amount, item.in_requests) for item in demand.legacy] == [
+        (MIG, 1, False),
+        (GPU, 2, True),
+    ]
     assert made.seen == {
         "/spec/containers/0/resources/limits/nvidia.com~1mig-1g.5gb",
         "/spec/containers/0/resources/limits/nvidia.com~1gpu",
@@ -106,7 +115,9 @@ def test_what_forbids_a_conversion(resources: Any, code: str, path: str) -> None
 @pytest.mark.parametrize("name", [GPU, MIG, "nvidia.com/gpu.shared", "nvidia.com/gpumem"])
 def test_zero_is_noted_and_asks_for_nothing(zero: object, name: str) -> None:
     made = reading({"name": "main", "resources": {"limits": {name: zero}, "requests": {name: 0}}})
-    assert [(found.code, found.path) for found in made.notes] == [("DRA101", f"{MAIN}/limits/{name.replace('/', '~1')}")]
+    assert [(found.code, found.path) for found in made.notes] == [
+        ("DRA101", f"{MAIN}/limits/{name.replace('/', '~1')}")
+    ]
     assert (made.blockers, made.asks) == ([], False)
     assert asked(made) == [("main", Phase.APP, {})]
 
@@ -130,7 +141,11 @@ def test_places_that_hold_neither_limits_nor_claims(spec: Any, code: str, path: 
 
 
 def test_places_that_hold_neither_are_nobodys_business_without_a_gpu() -> None:
-    made = reading(container("main", 1), resources={"limits": {"cpu": 1}}, ephemeralContainers=[{"resources": {"limits": {"cpu": 1}}}])
+    made = reading(
+        container("main", 1),
+        resources={"limits": {"cpu": 1}},
+        ephemeralContainers=[{"resources": {"limits": {"cpu": 1}}}],
+    )
     assert made.blockers == []
 
 
@@ -145,7 +160,9 @@ def test_a_container_without_a_name_and_without_a_gpu_is_nobodys_business() -> N
 
 
 def test_two_containers_of_one_name_cannot_have_a_request_each() -> None:
-    made = reading(container("main", 1), container("main", 2), container("other", 1), container("third"), container("third"))
+    made = reading(
+        container("main", 1), container("main", 2), container("other", 1), container("third"), container("third")
+    )
     assert [(found.code, found.path) for found in made.blockers] == [
         ("DRA313", "/spec/containers/0/name"),
         ("DRA313", "/spec/containers/1/name"),
@@ -155,24 +172,55 @@ def test_two_containers_of_one_name_cannot_have_a_request_each() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {}, {"containers": None}, {"containers": {"main": container("main", 1)}}, {"containers": "x"}, {"containers": [None, 1, "a", []]},
+        {},
+        {"containers": None},
+        {"containers": {"main": container("main", 1)}},
+        {"containers": "x"},
+        {"containers": [None, 1, "a", []]},
         {"containers": [{"resources": None}, {"resources": []}, {"resources": "x"}]},
-        {"containers": [{"resources": {"limits": GPU, "requests": [GPU]}}, {"resources": {"limits": 1, "requests": None}}]},
+        {
+            "containers": [
+                {"resources": {"limits": GPU, "requests": [GPU]}},
+                {"resources": {"limits": 1, "requests": None}},
+            ]
+        },
         {"containers": [{"resources": {"limits": {1: 2, None: 3, ("a",): 1}}}]},
         {"initContainers": 1, "ephemeralContainers": {}, "resources": []},
         {"ephemeralContainers": [None, {"resources": 1}], "resources": {"limits": []}},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_container_asks_for_nothing(spec: Any) -> None:
     made = read(spec, BASE)
     assert (made.blockers, made.notes, made.seen, made.asks) == ([], [], set(), False)
 
 
-@pytest.mark.parametrize("text", ["$N", "${N}", "${GPU_COUNT}", "${N:=2}", "${N:-2}", "${N=2}", "${N:?missing}", "${N+1}", "$_n1"])
+@pytest.mark.parametrize(
+    "text", ["$N", "${N}", "${GPU_COUNT}", "${N:=2}", "${N:-2}", "${N=2}", "${N:?missing}", "${N+1}", "$_n1"]
+)
 def test_a_placeholder(text: str) -> None:
     assert is_placeholder(text)
 
 
-@pytest.mark.parametrize("text", ["", "2", "$", "$1", "${}", "${1}", "${N", "a${N}", "${N}${M}", "${N} ", "${N:=${M}}", "$(N)", "{{ N }}", 2, None, ["$N"]])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2",
+        "$",
+        "$1",
+        "${}",
+        "${1}",
+        "${N",
+        "a${N}",
+        "${N}${M}",
+        "${N} ",
+        "${N:=${M}}",
+        "$(N)",
+        "{{ N }}",
+        2,
+        None,
+        ["$N"],
+    ],
+)
 def test_no_placeholder(text: object) -> None:
     assert not is_placeholder(text)

@@ -1,4 +1,4 @@
-"""Candidates are found by git where there is a repository, by a walk elsewhere, and what cannot be looked at is told."""
+"""Candidates are found by git in a repository, by a walk elsewhere, and what cannot be looked at is told."""
 
 from __future__ import annotations
 
@@ -62,7 +62,8 @@ Prepare = "Callable[[Path], Path]"
 @pytest.mark.parametrize(
     ("name", "wanted"),
     [
-        ("a.yaml", True), ("a.yml", True), ("A.YAML", True), ("a.json", True), ("a.yaml.tmpl", True), ("a.yaml.j2", True),
+        ("a.yaml", True), ("a.yml", True), ("A.YAML", True), ("a.json", True), ("a.yaml.tmpl", True),
+        ("a.yaml.j2", True),
         ("a.json.in", True), ("a.yaml.j2.tmpl", True), ("a.txt", False), ("yaml", False), ("a.yaml.bak", False),
         ("a.yaml.template", True), ("a.Yml.Tpl", True), (".yaml", True), ("a.jsonl", False),
     ],

@@ -47,10 +47,12 @@ TARGET = "  target: {kind: Deployment, name: vllm}\n"
                      {"p.json": '[{"op": "remove", "path": "/x/nvidia.com~1gpu"}]'}, "p.json", id="json-file"),
         pytest.param("patchesStrategicMerge: [p.yaml]\n", {"p.yaml": STRATEGIC}, "p.yaml", id="deprecated-strategic"),
         pytest.param("patchesStrategicMerge:\n- " + inline(STRATEGIC, "").lstrip(), {}, None, id="deprecated-inline"),
-        pytest.param("patchesJson6902:\n- path: p.yaml\n" + TARGET, {"p.yaml": JSON6902}, "p.yaml", id="deprecated-json"),
+        pytest.param("patchesJson6902:\n- path: p.yaml\n" + TARGET, {"p.yaml": JSON6902}, "p.yaml",
+                     id="deprecated-json"),
         pytest.param("patches:\n- " + inline(STRATEGIC, "patch: "), {}, None, id="inline-strategic"),
         pytest.param("patches:\n-" + TARGET[1:] + inline(JSON6902, "  patch: "), {}, None, id="inline-json6902"),
-        pytest.param("patches:\n- patch: '[{op: remove, path: /a/nvidia.com~1gpu}]'\n" + TARGET, {}, None, id="one-line"),
+        pytest.param("patches:\n- patch: '[{op: remove, path: /a/nvidia.com~1gpu}]'\n" + TARGET, {}, None,
+                     id="one-line"),
         pytest.param("components: [../c]\n", {"../c/kustomization.yaml": "kind: Component\npatches: [{path: p.yaml}]\n",
                                              "../c/p.yaml": STRATEGIC}, "../c/p.yaml", id="component"),
         pytest.param("replacements:\n- source: {kind: ConfigMap, name: n}\n  targets:\n  - select: {kind: Deployment}\n"
@@ -60,8 +62,8 @@ TARGET = "  target: {kind: Deployment, name: vllm}\n"
                      "  fieldref: {fieldpath: 'x.limits[nvidia.com/gpu]'}\n", {}, None, id="vars"),
         pytest.param("namePrefix: team-\npatches:\n- path: p.yaml\n  target: {kind: Deployment, name: team-vllm}\n",
                      {"p.yaml": JSON6902}, "p.yaml", id="prefixed"),
-        pytest.param("patches:\n- path: p.yaml\n  target: {kind: Deploy.*, name: v.*}\n", {"p.yaml": JSON6902}, "p.yaml",
-                     id="expression"),
+        pytest.param("patches:\n- path: p.yaml\n  target: {kind: Deploy.*, name: v.*}\n",
+                     {"p.yaml": JSON6902}, "p.yaml", id="expression"),
         pytest.param("patches:\n- path: p.yaml\n  target: {labelSelector: app=vllm}\n", {"p.yaml": JSON6902}, "p.yaml",
                      id="by-label"),
     ],
@@ -115,8 +117,10 @@ def test_a_base_that_the_overlay_does_not_reach(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    ["patches: [\n", "patches: 1\n", "patches: [1, {path: 2}, {patch: {a: b}}]\n", "- patches\n", "", "patch: \t{{ x }}\n",
-     "resources: {a: b}\npatches: [{path: ../../../../../../../etc/passwd}]\n", "components: [.]\nresources: [.]\npatch: 1\n",
+    ["patches: [\n", "patches: 1\n", "patches: [1, {path: 2}, {patch: {a: b}}]\n", "- patches\n", "",
+     "patch: \t{{ x }}\n",
+     "resources: {a: b}\npatches: [{path: ../../../../../../../etc/passwd}]\n",
+     "components: [.]\nresources: [.]\npatch: 1\n",
      "resources: ['https://example.com/x?ref=v1', 'git@example.com:x']\npatches: []\n"],
 )  # fmt: skip
 def test_broken_kustomizations_break_nothing(tmp_path: Path, broken: str) -> None:

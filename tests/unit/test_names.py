@@ -63,16 +63,31 @@ def test_claim_entries_are_labels_of_at_most_63_characters() -> None:
 def test_a_namer_remembers_what_it_has_given_out_and_leaves_the_taken_names_alone() -> None:
     taken = ["gpu"]
     name = namer(taken)
-    assert [name("gpu"), name("gpu"), name("mig"), name("mig"), name("gpu-2")] == ["gpu-2", "gpu-3", "mig", "mig-2", "gpu-2-2"]
+    assert [name("gpu"), name("gpu"), name("mig"), name("mig"), name("gpu-2")] == [
+        "gpu-2",
+        "gpu-3",
+        "mig",
+        "mig-2",
+        "gpu-2-2",
+    ]
     assert taken == ["gpu"]
 
 
 @pytest.mark.parametrize(
     ("name", "valid"),
     [
-        ("web", "web"), ("My_App", "my-app"), ("a.b-c", "a.b-c"), ("-a-", "a"), ("..a b..", "a-b"), ("___", ""), ("", ""),
-        ("${NAME}-X", "${NAME}-X"), ("{{ name }}", "{{ name }}"), ("$NAME", "$NAME"), ("Ünï", "n"),
+        ("web", "web"),
+        ("My_App", "my-app"),
+        ("a.b-c", "a.b-c"),
+        ("-a-", "a"),
+        ("..a b..", "a-b"),
+        ("___", ""),
+        ("", ""),
+        ("${NAME}-X", "${NAME}-X"),
+        ("{{ name }}", "{{ name }}"),
+        ("$NAME", "$NAME"),
+        ("Ünï", "n"),
     ],
-)  # fmt: skip
+)
 def test_a_name_is_put_into_the_letters_of_a_subdomain(name: str, valid: str) -> None:
     assert subdomain(name) == valid

@@ -112,9 +112,11 @@ class Pipe(io.StringIO):
     """A stream whose reader has gone."""
 
     def write(self, text: str) -> int:
-        raise BrokenPipeError
+        """Fail, as a closed pipe does."""
+        raise BrokenPipeError(text)
 
     def fileno(self) -> int:
+        """Return a descriptor that may be replaced."""
         return os.open(os.devnull, os.O_WRONLY)
 
 
@@ -122,6 +124,7 @@ class Screen(io.StringIO):
     """A terminal."""
 
     def isatty(self) -> bool:
+        """Say yes."""
         return True
 
 

@@ -17,7 +17,9 @@ from gpu2dra.pointers import add, append, pointer, remove, replace, segments
         ("", ("a~b", "~1", "/~"), "/a~0b/~01/~1~0"),
     ],
 )
-def test_a_pointer_escapes_its_segments_and_segments_takes_it_apart(base: str, steps: tuple[str | int, ...], path: str) -> None:
+def test_a_pointer_escapes_its_segments_and_segments_takes_it_apart(
+    base: str, steps: tuple[str | int, ...], path: str
+) -> None:
     assert pointer(base, *steps) == path
     assert segments(path) == [*segments(base), *map(str, steps)]
 

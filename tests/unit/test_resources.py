@@ -42,12 +42,34 @@ def test_a_legacy_name_is_recognised(name: str, meaning: tuple[Meaning, str]) ->
 @pytest.mark.parametrize(
     "name",
     [
-        "cpu", "memory", "amd.com/gpu", "nvidia.com", "nvidia.com/", "nvidia.com/gpus", "nvidia.com/gpu ", "Nvidia.com/gpu",
-        "nvidia.com/gpu.product", "nvidia.com/rdma_shared_device_a", "nvidia.com/hostdev", "nvidia.com/mig.strategy",
-        "nvidia.com/mig-1g", "nvidia.com/mig-1g.5gb+me", "nvidia.com/mig-", "xnvidia.com/gpu", "nvidiaxcom/gpu",
-        "requests.nvidia.com/gpu", "volcano.sh/gpu", "volcano.sh/queue-name", "nvidia.com/gpu\n", "", None, 1, 1.5, ("a",),
+        "cpu",
+        "memory",
+        "amd.com/gpu",
+        "nvidia.com",
+        "nvidia.com/",
+        "nvidia.com/gpus",
+        "nvidia.com/gpu ",
+        "Nvidia.com/gpu",
+        "nvidia.com/gpu.product",
+        "nvidia.com/rdma_shared_device_a",
+        "nvidia.com/hostdev",
+        "nvidia.com/mig.strategy",
+        "nvidia.com/mig-1g",
+        "nvidia.com/mig-1g.5gb+me",
+        "nvidia.com/mig-",
+        "xnvidia.com/gpu",
+        "nvidiaxcom/gpu",
+        "requests.nvidia.com/gpu",
+        "volcano.sh/gpu",
+        "volcano.sh/queue-name",
+        "nvidia.com/gpu\n",
+        "",
+        None,
+        1,
+        1.5,
+        ("a",),
     ],
-)  # fmt: skip
+)
 def test_a_look_alike_is_not(name: object) -> None:
     assert legacy_resource(name) is None
 

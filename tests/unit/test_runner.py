@@ -301,3 +301,34 @@ def test_outside_a_repository_it_tells_that_nobody_looked(tmp_path: Path) -> Non
     (result,) = go(a, mode=Mode.CHECK)
     (renamed,) = [item.finding.message for item in result.findings if item.finding.code == "DRA002"]
     assert "must follow" in renamed
+
+
+# Tools that apply a repository and prune what it no longer holds (rule R8).
+
+FLUX = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\n"
+ARGO = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a, namespace: argocd}\n"
+
+
+@pytest.mark.parametrize(
+    ("signs", "annotations"),
+    [
+        ([], []),
+        ([FLUX], ["kustomize.toolkit.fluxcd.io/prune"]),
+        ([ARGO], ["argocd.argoproj.io/sync-options"]),
+        ([FLUX, ARGO], ["argocd.argoproj.io/sync-options", "kustomize.toolkit.fluxcd.io/prune"]),
+    ],
+)
+@pytest.mark.parametrize("git", [True, False], ids=["git", "no-git"])
+def test_templates_are_kept_from_the_tools_that_the_repository_shows(
+    tmp_path: Path, signs: list[str], annotations: list[str], git: bool
+) -> None:
+    if git:
+        subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "apps").mkdir()
+    for number, sign in enumerate(signs):
+        (tmp_path / f"sign{number}.yaml").write_text(sign)
+    for path in pods(tmp_path / "apps", "one", "two"):
+        go(path)
+        template = objects(path.read_text())[0]
+        kept = sorted(set(template["metadata"]["annotations"]) - {"gpu2dra.dev/workload"})
+        assert kept == (annotations if git else [])

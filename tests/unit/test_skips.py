@@ -10,10 +10,17 @@ from gpu2dra.skips import SYSTEM_NAMESPACES, Pod, skip_reason
 
 
 def reason(
-    spec: Any = None, *, own: Any = None, outer: Any = None, namespace: str = "ml", schedulers: tuple[str, ...] = ("default-scheduler",)
+    spec: Any = None,
+    *,
+    own: Any = None,
+    outer: Any = None,
+    namespace: str = "ml",
+    schedulers: tuple[str, ...] = ("default-scheduler",),
 ) -> tuple[str, str] | None:
     """Return code and path of the reason for a pod template at /spec/template."""
-    pod = Pod(outer or {}, own or {}, "/spec/template", spec or {}, "/spec/template/spec", namespace, frozenset(schedulers))
+    pod = Pod(
+        outer or {}, own or {}, "/spec/template", spec or {}, "/spec/template/spec", namespace, frozenset(schedulers)
+    )
     found = skip_reason(pod)
     return (found.code, found.path) if found else None
 
@@ -25,8 +32,23 @@ TERMS = f"{SPEC}/affinity/nodeAffinity/requiredDuringSchedulingIgnoredDuringExec
 
 def affinity(*expressions: Any, required: bool = True) -> dict[str, Any]:
     """Return a PodSpec with node affinity."""
-    when = "requiredDuringSchedulingIgnoredDuringExecution" if required else "preferredDuringSchedulingIgnoredDuringExecution"
-    return {"affinity": {"nodeAffinity": {when: {"nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}, {"matchExpressions": list(expressions)}]}}}}
+    when = (
+        "requiredDuringSchedulingIgnoredDuringExecution"
+        if required
+        else "preferredDuringSchedulingIgnoredDuringExecution"
+    )
+    return {
+        "affinity": {
+            "nodeAffinity": {
+                when: {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+                        {"matchExpressions": list(expressions)},
+                    ]
+                }
+            }
+        }
+    }
 
 
 @pytest.mark.parametrize(
@@ -73,7 +95,9 @@ def test_a_pod_spec_that_speaks_against_it(spec: Any, code: str, path: str) -> N
     ],
 )
 @pytest.mark.parametrize(("where", "base"), [("own", OWN), ("outer", "/metadata/annotations")])
-def test_an_annotation_of_the_template_or_the_workload_speaks_against_it(annotations: Any, code: str, where: str, base: str) -> None:
+def test_an_annotation_of_the_template_or_the_workload_speaks_against_it(
+    annotations: Any, code: str, where: str, base: str
+) -> None:
     (key,) = annotations
     assert reason(**{where: {"annotations": annotations}}) == (code, f"{base}/{key.replace('/', '~1')}")
 
@@ -101,7 +125,7 @@ def test_the_namespaces_that_the_design_names_are_among_them() -> None:
         ("text", False),
     ],
 )
-def test_required_node_affinity(expression: Any, found: bool) -> None:  # noqa: FBT001 - a column of the table
+def test_required_node_affinity(expression: Any, found: bool) -> None:
     assert reason(affinity(expression)) == (("DRA306", f"{TERMS}/1/matchExpressions/0") if found else None)
 
 
@@ -113,20 +137,51 @@ def test_a_preference_is_no_requirement() -> None:
 @pytest.mark.parametrize(
     "spec",
     [
-        {}, {"os": {"name": "linux"}}, {"os": "windows"}, {"nodeSelector": {"kubernetes.io/os": "linux"}}, {"nodeSelector": "windows"},
-        {"nodeName": ""}, {"nodeName": None}, {"schedulerName": "default-scheduler"}, {"schedulerName": ""}, {"schedulerName": None},
-        {"nodeSelector": {"nvidia.com/gpu.product": "NVIDIA-A100", "nvidia.com/gpu.sharing-strategy": "none", "nvidia.com/mig.strategy": "mixed"}},
-        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [1, {"matchExpressions": 2}]}}}},
-        {"affinity": []}, {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
+        {},
+        {"os": {"name": "linux"}},
+        {"os": "windows"},
+        {"nodeSelector": {"kubernetes.io/os": "linux"}},
+        {"nodeSelector": "windows"},
+        {"nodeName": ""},
+        {"nodeName": None},
+        {"schedulerName": "default-scheduler"},
+        {"schedulerName": ""},
+        {"schedulerName": None},
+        {
+            "nodeSelector": {
+                "nvidia.com/gpu.product": "NVIDIA-A100",
+                "nvidia.com/gpu.sharing-strategy": "none",
+                "nvidia.com/mig.strategy": "mixed",
+            }
+        },
+        {
+            "affinity": {
+                "nodeAffinity": {
+                    "requiredDuringSchedulingIgnoredDuringExecution": {
+                        "nodeSelectorTerms": [1, {"matchExpressions": 2}]
+                    }
+                }
+            }
+        },
+        {"affinity": []},
+        {"affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": []}}},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_reason(spec: Any) -> None:
     assert reason(spec) is None
 
 
 @pytest.mark.parametrize(
     "annotations",
-    [{"gpu2dra.dev/convert": "true"}, {"gpu2dra.dev/convert": True}, {"kubernetes.io/config.source": "api"}, {"other": "false"}, [], None, {1: 2}],
+    [
+        {"gpu2dra.dev/convert": "true"},
+        {"gpu2dra.dev/convert": True},
+        {"kubernetes.io/config.source": "api"},
+        {"other": "false"},
+        [],
+        None,
+        {1: 2},
+    ],
 )
 def test_annotations_that_are_no_reason(annotations: Any) -> None:
     assert reason(own={"annotations": annotations}, outer={"annotations": annotations}) is None
@@ -138,7 +193,9 @@ def test_the_list_of_schedulers_is_the_callers() -> None:
 
 
 def test_the_first_reason_counts_and_the_choice_of_the_user_is_first() -> None:
-    assert reason({"nodeName": "n1", "os": {"name": "windows"}}, own={"annotations": {"gpu2dra.dev/convert": "false"}}) == (
+    assert reason(
+        {"nodeName": "n1", "os": {"name": "windows"}}, own={"annotations": {"gpu2dra.dev/convert": "false"}}
+    ) == (
         "DRA201",
         f"{OWN}/gpu2dra.dev~1convert",
     )

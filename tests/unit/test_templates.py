@@ -26,7 +26,9 @@ def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def workload(kind: str = "Deployment", name: str = "web", namespace: str = "", group: str = "apps", **metadata: Any) -> Workload:
+def workload(
+    kind: str = "Deployment", name: str = "web", namespace: str = "", group: str = "apps", **metadata: Any
+) -> Workload:
     return Workload(group, kind, name, namespace, {"name": name, **metadata})
 
 
@@ -41,13 +43,21 @@ def test_a_template_of_the_converter() -> None:
             "labels": {"app": "web"},
             "annotations": {"gpu2dra.dev/workload": "Deployment.apps/web"},
         },
-        "spec": {"spec": {"devices": {"requests": [{"name": "main", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]}}},
+        "spec": {
+            "spec": {
+                "devices": {
+                    "requests": [{"name": "main", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]
+                }
+            }
+        },
     }
     assert list(made) == ["apiVersion", "kind", "metadata", "spec"]
 
 
 def test_a_template_of_the_webhook_has_neither_namespace_nor_anything_of_the_pods() -> None:
-    pod = workload("Pod", "web-7d4-x2", "ml", "", labels={"app": "web"}, annotations={"argocd.argoproj.io/hook": "Sync"})
+    pod = workload(
+        "Pod", "web-7d4-x2", "ml", "", labels={"app": "web"}, annotations={"argocd.argoproj.io/hook": "Sync"}
+    )
     made = build(CLAIM, pod, Options(style=Style.ADMISSION, keep=(Keep.ARGOCD,)))
     assert made["metadata"] == {"name": "gpu-1188f0b6", "labels": {"app.kubernetes.io/managed-by": "gpu2dra"}}
 
@@ -59,13 +69,20 @@ def test_the_digest_is_pinned() -> None:
 
 @pytest.mark.parametrize("style", list(Style))
 def test_the_digest_is_the_same_for_every_version_that_is_written(style: Style) -> None:
-    assert len({build(CLAIM, workload(), Options(style=style, api_version=v))["metadata"]["name"] for v in VERSIONS}) == 1
+    assert (
+        len({build(CLAIM, workload(), Options(style=style, api_version=v))["metadata"]["name"] for v in VERSIONS}) == 1
+    )
 
 
 def test_the_digest_covers_group_and_kind_but_not_the_name() -> None:
     names = {
         build(CLAIM, workload(kind, name, group=group), Options())["metadata"]["name"].removeprefix(f"{name}-gpu-")
-        for kind, name, group in [("Deployment", "a", "apps"), ("Deployment", "b", "apps"), ("Job", "a", "batch"), ("Job", "a", "volcano")]
+        for kind, name, group in [
+            ("Deployment", "a", "apps"),
+            ("Deployment", "b", "apps"),
+            ("Job", "a", "batch"),
+            ("Job", "a", "volcano"),
+        ]
     }
     assert len(names) == 3
 
@@ -73,11 +90,45 @@ def test_the_digest_covers_group_and_kind_but_not_the_name() -> None:
 @pytest.mark.parametrize(
     ("version", "requests"),
     [
-        (ApiVersion.V1, [{"name": "main", "exactly": {"deviceClassName": "mig.nvidia.com", "count": 1, "selectors": [{"cel": {"expression": "true"}}]}}]),
-        (ApiVersion.V1BETA2, [{"name": "main", "exactly": {"deviceClassName": "mig.nvidia.com", "count": 1, "selectors": [{"cel": {"expression": "true"}}]}}]),
-        (ApiVersion.V1BETA1, [{"name": "main", "deviceClassName": "mig.nvidia.com", "count": 1, "selectors": [{"cel": {"expression": "true"}}]}]),
+        (
+            ApiVersion.V1,
+            [
+                {
+                    "name": "main",
+                    "exactly": {
+                        "deviceClassName": "mig.nvidia.com",
+                        "count": 1,
+                        "selectors": [{"cel": {"expression": "true"}}],
+                    },
+                }
+            ],
+        ),
+        (
+            ApiVersion.V1BETA2,
+            [
+                {
+                    "name": "main",
+                    "exactly": {
+                        "deviceClassName": "mig.nvidia.com",
+                        "count": 1,
+                        "selectors": [{"cel": {"expression": "true"}}],
+                    },
+                }
+            ],
+        ),
+        (
+            ApiVersion.V1BETA1,
+            [
+                {
+                    "name": "main",
+                    "deviceClassName": "mig.nvidia.com",
+                    "count": 1,
+                    "selectors": [{"cel": {"expression": "true"}}],
+                }
+            ],
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_shape_of_each_version(version: ApiVersion, requests: list[Object]) -> None:
     made = build(SELECTED, workload(), Options(api_version=version))
     assert made["apiVersion"] == version.value
@@ -114,14 +165,26 @@ OURS = "gpu2dra.dev/workload"
             {},
             {"helm.sh/hook": "test", "helm.sh/hook-weight": "4"},
         ),
-        ({"helm.sh/hook": "test", "helm.sh/hook-weight": "-5"}, {}, {"helm.sh/hook": "test", "helm.sh/hook-weight": "-6"}),
-        ({"helm.sh/hook": "test", "helm.sh/hook-weight": "x"}, {}, {"helm.sh/hook": "test", "helm.sh/hook-weight": "-1"}),
+        (
+            {"helm.sh/hook": "test", "helm.sh/hook-weight": "-5"},
+            {},
+            {"helm.sh/hook": "test", "helm.sh/hook-weight": "-6"},
+        ),
+        (
+            {"helm.sh/hook": "test", "helm.sh/hook-weight": "x"},
+            {},
+            {"helm.sh/hook": "test", "helm.sh/hook-weight": "-1"},
+        ),
         (
             {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/sync-wave": "2"},
             {},
             {"argocd.argoproj.io/hook": "PreSync", "argocd.argoproj.io/sync-wave": "1"},
         ),
-        ({"argocd.argoproj.io/hook": "Sync"}, {}, {"argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/sync-wave": "-1"}),
+        (
+            {"argocd.argoproj.io/hook": "Sync"},
+            {},
+            {"argocd.argoproj.io/hook": "Sync", "argocd.argoproj.io/sync-wave": "-1"},
+        ),
         ({"argocd.argoproj.io/sync-wave": "0"}, {}, {"argocd.argoproj.io/sync-wave": "-1"}),
         ({"argocd.argoproj.io/sync-wave": 3}, {}, {"argocd.argoproj.io/sync-wave": "2"}),
         ({"argocd.argoproj.io/sync-options": "Replace=true"}, {}, {}),
@@ -132,12 +195,14 @@ OURS = "gpu2dra.dev/workload"
             {"helm.sh/hook": "test"},
             {"keep": (Keep.ARGOCD, Keep.FLUX)},
             {
-                "helm.sh/hook": "test", "helm.sh/hook-weight": "-1",
-                "argocd.argoproj.io/sync-options": "Prune=false", "kustomize.toolkit.fluxcd.io/prune": "disabled",
+                "helm.sh/hook": "test",
+                "helm.sh/hook-weight": "-1",
+                "argocd.argoproj.io/sync-options": "Prune=false",
+                "kustomize.toolkit.fluxcd.io/prune": "disabled",
             },
         ),
     ],
-)  # fmt: skip
+)
 def test_annotations_of_hooks_waves_and_pruning(annotations: Any, options: Any, expected: dict[str, str]) -> None:
     made = build(CLAIM, workload(annotations=annotations), Options(**options))
     assert made["metadata"]["annotations"] == {OURS: "Deployment.apps/web", **expected}
@@ -161,8 +226,15 @@ def test_the_reference_of_a_core_kind_has_no_group() -> None:
 @pytest.mark.parametrize(
     ("request_", "canonical"),
     [
-        ({"name": "a", "exactly": {"count": 2}}, {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 2}}),
+        (
+            {"name": "a", "exactly": {"count": 2}},
+            {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 2}},
+        ),
         ({"name": "a", "exactly": {}}, {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 1}}),
+        (
+            {"name": "a", "exactly": {"count": 0}},
+            {"name": "a", "exactly": {"allocationMode": "ExactCount", "count": 1}},
+        ),
         ({"name": "a", "exactly": {"allocationMode": "All"}}, {"name": "a", "exactly": {"allocationMode": "All"}}),
         ({"name": "a", "exactly": "x"}, {"name": "a", "exactly": "x"}),
         (
@@ -171,23 +243,41 @@ def test_the_reference_of_a_core_kind_has_no_group() -> None:
         ),
         (
             {"name": "a", "firstAvailable": [{"name": "s"}, "x", {"allocationMode": "All"}]},
-            {"name": "a", "firstAvailable": [{"name": "s", "allocationMode": "ExactCount", "count": 1}, "x", {"allocationMode": "All"}]},
+            {
+                "name": "a",
+                "firstAvailable": [
+                    {"name": "s", "allocationMode": "ExactCount", "count": 1},
+                    "x",
+                    {"allocationMode": "All"},
+                ],
+            },
         ),
         (
             {"exactly": {"count": 1, "tolerations": [{"key": "a"}, {"operator": "Exists"}, 1]}},
             {
                 "exactly": {
-                    "allocationMode": "ExactCount", "count": 1,
+                    "allocationMode": "ExactCount",
+                    "count": 1,
                     "tolerations": [{"key": "a", "operator": "Equal"}, {"operator": "Exists"}, 1],
                 }
             },
         ),
         ("x", "x"),
     ],
-)  # fmt: skip
+)
 def test_defaults_are_filled_in(request_: Any, canonical: Any) -> None:
-    given = {"metadata": {"labels": {}}, "spec": {"devices": {"requests": [request_], "config": [1]}, "x": 1}}
-    assert canonical_spec(given) == {"metadata": {"labels": {}}, "spec": {"devices": {"requests": [canonical], "config": [1]}, "x": 1}}
+    labels = {"labels": {"a": "b"}}
+    given = {"metadata": labels, "spec": {"devices": {"requests": [request_], "config": [1]}, "x": 1}}
+    assert canonical_spec(given) == {
+        "metadata": labels,
+        "spec": {"devices": {"requests": [canonical], "config": [1]}, "x": 1},
+    }
+
+
+@pytest.mark.parametrize("metadata", [None, {}, {"labels": {}}, {"creationTimestamp": None}], ids=repr)
+def test_metadata_without_values_as_the_server_gives_it_back_is_left_out(metadata: Any) -> None:
+    spec = {"devices": {"requests": [{"name": "a", "exactly": {"allocationMode": "All"}}]}}
+    assert canonical_spec({"metadata": metadata, "spec": spec}) == {"spec": spec}
 
 
 @pytest.mark.parametrize("spec", [{}, {"spec": 1}, {"spec": {"devices": []}}, {"spec": {"devices": {"requests": {}}}}])
@@ -234,12 +324,23 @@ CYCLE["spec"] = CYCLE
 @pytest.mark.parametrize(
     "template",
     [
-        {}, spoilt(kind="ResourceClaim"), spoilt(metadata=None), spoilt(metadata=[]), spoilt(metadata={"name": "web-gpu-00000000"}),
-        spoilt(metadata={"name": "x", "annotations": []}), spoilt(metadata={"name": "x", "annotations": {OURS: 1}}),
-        spoilt(metadata={"name": "x", "annotations": {OURS: "no-slash"}}), spoilt(metadata={"annotations": {OURS: "Pod/p"}}),
-        spoilt(metadata={"name": 1, "annotations": {OURS: "Pod/p"}}), spoilt(spec=None), spoilt(spec=[]),
-        spoilt(spec={"spec": {1: 2, "a": 3}}), spoilt(spec={"spec": {("a",): 1}}), spoilt(spec={"spec": {1, 2}}), spoilt(spec=CYCLE),
+        {},
+        spoilt(kind="ResourceClaim"),
+        spoilt(metadata=None),
+        spoilt(metadata=[]),
+        spoilt(metadata={"name": "web-gpu-00000000"}),
+        spoilt(metadata={"name": "x", "annotations": []}),
+        spoilt(metadata={"name": "x", "annotations": {OURS: 1}}),
+        spoilt(metadata={"name": "x", "annotations": {OURS: "no-slash"}}),
+        spoilt(metadata={"annotations": {OURS: "Pod/p"}}),
+        spoilt(metadata={"name": 1, "annotations": {OURS: "Pod/p"}}),
+        spoilt(spec=None),
+        spoilt(spec=[]),
+        spoilt(spec={"spec": {1: 2, "a": 3}}),
+        spoilt(spec={"spec": {("a",): 1}}),
+        spoilt(spec={"spec": {1, 2}}),
+        spoilt(spec=CYCLE),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_template_of_ours_has_no_fitting_name(template: Any) -> None:
     assert fitting_name(template) is None

@@ -1,0 +1,74 @@
+"""Real public manifests and the examples, before and after: the objects that the converter changes or adds."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from controlplane.client import Object
+from controlplane.manifests import load
+from gpu2dra import Options
+from gpu2dra_migrate.config import MAX_SIZE
+from gpu2dra_migrate.runner import Mode, Settings, run
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+TEMPLATE = "ResourceClaimTemplate"
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """An object before and after; a template has nothing before it."""
+
+    file: str
+    before: Object | None
+    after: Object
+
+    @property
+    def about(self) -> str:
+        """The object, for people."""
+        metadata = self.after["metadata"]
+        return f"{self.file}: {self.after['kind']}/{metadata.get('name') or metadata.get('generateName')}"
+
+
+@functools.cache
+def pairs(shared: Path) -> tuple[Pair, ...]:
+    """Return what the command `convert` makes of copies of the corpus and the examples."""
+    sources = {"corpus": shared / "corpus", "examples": EXAMPLES / "legacy"}
+    found: list[Pair] = []
+    with tempfile.TemporaryDirectory(prefix="gpu2dra-") as folder:
+        tree = Path(folder) / "tree"
+        for name, source in sources.items():
+            shutil.copytree(source, tree / name)
+        for path in tree.rglob("*"):
+            path.chmod(path.stat().st_mode | 0o200)
+        subprocess.run(["git", "init", "-q", str(tree)], check=True)
+        for result in run([tree], Settings(mode=Mode.CONVERT, options=Options(), max_size=MAX_SIZE)):
+            if result.changed:
+                name = result.path.relative_to(tree)
+                before = sources[name.parts[0]].joinpath(*name.parts[1:])
+                texts = [path.read_text(encoding="utf-8") for path in (before, result.path, *result.created)]
+                found += compared(str(name), *texts)
+    return tuple(found)
+
+
+def compared(name: str, before: str, *after: str) -> Iterator[Pair]:
+    """Yield what differs between the objects of a file and those that became of it."""
+    originals = {identity(obj): obj for obj in load(before)}
+    for text in after:
+        for obj in load(text):
+            original = originals.get(identity(obj))
+            if original != obj:
+                assert original is not None or obj["kind"] == TEMPLATE, f"{name} has a new {obj['kind']}"
+                yield Pair(name, original, obj)
+
+
+def identity(obj: Object) -> tuple[str, str, str, str]:
+    """Return what tells the objects of a file apart."""
+    metadata = obj.get("metadata") or {}
+    name = str(metadata.get("name") or metadata.get("generateName"))
+    return obj["apiVersion"], obj["kind"], str(metadata.get("namespace")), name

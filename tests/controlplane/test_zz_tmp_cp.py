@@ -1,3 +1,0 @@
-from controlplane.testbed import Cluster
-def test_fails(cluster: Cluster) -> None:
-    assert cluster.namespace == "x"
