@@ -93,11 +93,11 @@ def canonical_spec(spec: Object) -> Object:
     """Return the `spec` of a template in its resource.k8s.io/v1 form with the API's defaults filled in.
 
     Source: SetDefaults_ExactDeviceRequest, SetDefaults_DeviceSubRequest (allocationMode ExactCount, count 1) and
-    SetDefaults_DeviceToleration (operator Equal) in pkg/apis/resource/v1/defaults.go. A v1beta1 request is flat. Metadata
-    without values is left out: the server gives back `metadata: {}` for a template that has none.
+    SetDefaults_DeviceToleration (operator Equal) in pkg/apis/resource/v1/defaults.go. A v1beta1 request is flat.
+    Metadata without values is left out: the server gives back `metadata: {}` for a template that has none.
     """
     inner = spec.get("spec")
-    if _is_blank(spec.get("metadata")):  # the server gives back what it has no values for
+    if _is_blank(spec.get("metadata")):
         spec = {key: value for key, value in spec.items() if key != "metadata"}
     devices = inner.get("devices") if isinstance(inner, dict) else None
     requests = devices.get("requests") if isinstance(devices, dict) else None
@@ -113,6 +113,8 @@ def _is_blank(metadata: object) -> bool:
 
 
 def _canonical_request(request: Object) -> Object:
+    if request.get("deviceClassName") == "" and "firstAvailable" in request:  # v1beta1, as the server gives it back
+        request = {k: v for k, v in request.items() if k != "deviceClassName"}
     if "deviceClassName" in request:  # v1beta1
         request = {"name": request.get("name"), "exactly": {k: v for k, v in request.items() if k != "name"}}
     result = dict(request)

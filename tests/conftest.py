@@ -93,7 +93,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         for name, text in report.user_properties:
             if name == "figures" and report.when == "call":
                 terminalreporter.write_line(f"{report.nodeid}\n{text}")
-    rules = rule_table.recorded(entry for report in reports if report.when == "call" for entry in report.user_properties)
+    rules = rule_table.recorded(
+        entry for report in reports if report.when == "call" for entry in report.user_properties
+    )
     for line in rule_table.lines(rules) if rules else ():
         terminalreporter.write_line(line)
     if _shared_folder() is None:

@@ -17,14 +17,16 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import hypothesis  # noqa: F401 - loaded once, before the forks
 import jsonpatch  # noqa: F401 - loaded once, before the forks
 import pytest
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
 
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "gpu2dra"
@@ -156,6 +158,7 @@ def survivors(todo: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
 
 def _run(mutant: Mutant) -> None:
     signal.alarm(SECONDS)
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # plugins would complain of what is loaded already
     sys.meta_path.insert(0, _Changed(mutant))
     with (
         Path(os.devnull).open("w", encoding="utf-8") as sink,
@@ -163,7 +166,7 @@ def _run(mutant: Mutant) -> None:
         contextlib.redirect_stderr(sink),
     ):
         # R14's test starts processes of its own, which would import the module as it is.
-        options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", "not r14", "--rootdir", str(ROOT)]
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-k", "not r14", "--rootdir", str(ROOT)]
         code = 1
         with contextlib.suppress(BaseException):
             code = int(pytest.main([*options, *tests_of(mutant.module)]))

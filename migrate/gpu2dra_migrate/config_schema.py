@@ -10,11 +10,11 @@ import msgspec
 from pathspec import GitIgnoreSpec
 
 from gpu2dra_migrate.config import MAX_SIZE, Config, ConfigError, api_version_of
-from gpu2dra_migrate.edits import locate
 from gpu2dra_migrate.errors import YamlSyntaxError
 from gpu2dra_migrate.files import Unreadable, read_text
-from gpu2dra_migrate.yaml_nodes import Document, compose
-from gpu2dra_migrate.yaml_values import repeated_keys, to_data
+from gpu2dra_migrate.text.edits import locate
+from gpu2dra_migrate.text.nodes import Document, compose
+from gpu2dra_migrate.text.values import repeated_keys, to_data
 
 _AT = re.compile(r" - at `\$(?P<path>[^`]*)`$")
 _UNKNOWN = re.compile(r"unknown field `(?P<field>[^`]*)`")

@@ -13,10 +13,10 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from gpu2dra_migrate import git
-from gpu2dra_migrate.discover import may_hold_legacy
 from gpu2dra_migrate.manifest import objects
-from gpu2dra_migrate.walk import Problem, walk
+from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.discover import may_hold_legacy
+from gpu2dra_migrate.search.walk import Problem, walk
 
 NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _LARGEST = 4 * 1024 * 1024

@@ -11,14 +11,14 @@ from gpu2dra import CODES, Context, Finding, Keep, Object, Options, Plan, plan
 from gpu2dra.codes import finding
 from gpu2dra.demand import is_placeholder
 from gpu2dra.templates import fitting_name
-from gpu2dra_migrate import source
-from gpu2dra_migrate.discover import may_hold_legacy
-from gpu2dra_migrate.edits import DocumentEdit, locate, splices_of
-from gpu2dra_migrate.emit import Verbatim
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed, YamlSyntaxError
 from gpu2dra_migrate.ignores import ignores, is_ignored
-from gpu2dra_migrate.yaml_nodes import Document, compose
-from gpu2dra_migrate.yaml_values import repeated_keys, to_data
+from gpu2dra_migrate.search.discover import may_hold_legacy
+from gpu2dra_migrate.text import source
+from gpu2dra_migrate.text.edits import DocumentEdit, locate, splices_of
+from gpu2dra_migrate.text.emit import Verbatim
+from gpu2dra_migrate.text.nodes import Document, compose
+from gpu2dra_migrate.text.values import repeated_keys, to_data
 
 CONVERSIONS = frozenset({"DRA001", "DRA002"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
@@ -240,7 +240,7 @@ def _write(
             splices = splices_of(text, edits, documents)
             new = source.apply(text, splices)
             if write:
-                from gpu2dra_migrate.proof import prove  # noqa: PLC0415 - loads two more parsers, which check needs not
+                from gpu2dra_migrate.text.proof import prove  # noqa: PLC0415 - loads two more parsers, which check needs not
 
                 found = prove(text, new, edits, documents, splices, [part.data for part in parts])
                 _prove_stable(found, active, options, context)

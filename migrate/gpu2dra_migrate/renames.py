@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpu2dra import Context
-from gpu2dra_migrate import git, manifest
-from gpu2dra_migrate.discover import search
+from gpu2dra_migrate import manifest
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.discover import search
 from gpu2dra_migrate.worker import FileResult, Job, Renames
 
 _OURS = "gpu2dra.dev/workload"

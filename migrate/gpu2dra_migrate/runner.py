@@ -7,8 +7,8 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gpu2dra_migrate.discover import Found, find
 from gpu2dra_migrate.renames import find_renames, tell_others, users
+from gpu2dra_migrate.search.discover import Found, find
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings, Worker, failed
 
 __all__ = ["Configure", "FileResult", "Mode", "Settings", "run"]

@@ -114,7 +114,7 @@ def _convert_input(data: bytes, settings: Settings) -> tuple[FileResult, bytes]:
             result.findings = [item for item in result.findings if item.finding.code not in CONVERSIONS]
             result.findings.append(Located(finding("DRA511", "", message), 0, 0, ""))
             return result, data
-        from gpu2dra_migrate.emit import documents_text  # noqa: PLC0415 - rare
+        from gpu2dra_migrate.text.emit import documents_text  # noqa: PLC0415 - rare
 
         bom = "\ufeff" * new.startswith("\ufeff")
         body = new.removeprefix(bom)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpu2dra import Finding, Keep
 from gpu2dra.codes import finding
-from gpu2dra_migrate import git
+from gpu2dra_migrate.search import git
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ from pathlib import Path
 from gpu2dra import Context, Finding, Object, Options
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
-from gpu2dra_migrate.discover import may_hold_legacy
 from gpu2dra_migrate.files import Unreadable, read_text, write_text
 from gpu2dra_migrate.manifest import CONVERSIONS, Located
+from gpu2dra_migrate.search.discover import may_hold_legacy
 from gpu2dra_migrate.surroundings import Surroundings
 
 
@@ -140,7 +140,7 @@ def _created(path: Path, templates: Sequence[Object]) -> dict[Path, str]:
         body = templates[0] if len(templates) == 1 else {"apiVersion": "v1", "kind": "List", "items": list(templates)}
         text = json.dumps(body, indent=2, ensure_ascii=False) + "\n"
     else:
-        from gpu2dra_migrate.emit import documents_text  # noqa: PLC0415 - rare
+        from gpu2dra_migrate.text.emit import documents_text  # noqa: PLC0415 - rare
 
         text = documents_text(templates)
     ending = path.suffix if path.suffix.lower() in (".json", ".yaml", ".yml") else ".yaml"

@@ -49,10 +49,10 @@ def pairs(shared: Path) -> tuple[Pair, ...]:
         subprocess.run(["git", "init", "-q", str(tree)], check=True)
         for result in run([tree], Settings(mode=Mode.CONVERT, options=Options(), max_size=MAX_SIZE)):
             if result.changed:
-                name = result.path.relative_to(tree)
-                before = sources[name.parts[0]].joinpath(*name.parts[1:])
+                place = result.path.relative_to(tree)
+                before = sources[place.parts[0]].joinpath(*place.parts[1:])
                 texts = [path.read_text(encoding="utf-8") for path in (before, result.path, *result.created)]
-                found += compared(str(name), *texts)
+                found += compared(str(place), *texts)
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ _ENTRY_OF_MAP = "Worker"
 
 
 def pod_spec(schema: Object) -> Object:
-    """Return a PodSpec whose containers ask for GPUs and MIG slices, with an init container where the schema has any."""
+    """Return a PodSpec whose containers ask for GPUs and MIG slices; one of them starts first where the schema can."""
     init = [_container("prepare", {"nvidia.com/gpu": 1})]
     apps = [
         _container("main", {"nvidia.com/gpu": 2, "nvidia.com/mig-1g.10gb": 1}),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from controlplane import trial
 from controlplane.client import Answer, Object
@@ -18,6 +18,9 @@ from controlplane.equivalence import Record
 from controlplane.manifests import placed
 from controlplane.testbed import Cluster
 from gpu2dra.kinds import kind_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def is_built_in(obj: Object) -> bool:

@@ -151,7 +151,9 @@ def test_r01_requests(cluster: Cluster, answer: Answer) -> None:
 
 
 NUMBERS = st.from_regex(r"[+-]?([0-9]{1,4}\.?[0-9]{0,4}|\.[0-9]{1,4})", fullmatch=True)
-SUFFIXES = st.sampled_from(["", *"numkKMGTPEe", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E3", "e-3", "e+2", "e0", "E"])
+SUFFIXES = st.sampled_from(
+    ["", *"numkKMGTPEe", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "e3", "E3", "e-3", "e+2", "e0", "E"]
+)
 AMOUNTS = st.one_of(
     st.builds("{}{}".format, NUMBERS, SUFFIXES),
     st.builds("{}000{}".format, st.integers(0, 99), st.sampled_from(["m", "000u", "000000n", "e-3"])),
@@ -180,12 +182,14 @@ def test_r01_generated(cluster: Cluster, answer: Answer, record_property: Callab
 
     agree()
     assert min(tally.values()) >= 50, tally
-    record_property("figures", f"Kubernetes {cluster.release} took {tally[True]} generated amounts, refused {tally[False]}")
+    record_property(
+        "figures", f"Kubernetes {cluster.release} took {tally[True]} generated amounts, refused {tally[False]}"
+    )
     answer("takes the same as `plan`, with the same amount")
 
 
 def test_r02_zero(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A limit of zero on nodes with devices but no device plugin; a claim for zero devices"""
+    """A limit of zero on nodes with devices but no device plugin; a claim for zero devices."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 2))])
     none = one_gpu("none", 0)
     made = plan(none)

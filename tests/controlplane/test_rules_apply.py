@@ -62,7 +62,8 @@ def pod_spec(obj: Object) -> Object:
     spec: Object = obj["template"]["spec"] if obj["kind"] == "PodTemplate" else obj["spec"]
     if obj["kind"] == "CronJob":
         spec = spec["jobTemplate"]["spec"]
-    return spec["template"]["spec"] if "template" in spec else spec  # type: ignore[no-any-return] # plain data
+    inner: Object = spec["template"]["spec"] if "template" in spec else spec
+    return inner
 
 
 def claims(obj: Object) -> Object:
@@ -115,18 +116,18 @@ def _twice(cluster: Cluster, flags: tuple[str, ...]) -> int:
     before = versions(cluster, objects)
     assert apply(cluster, objects, *flags) == []
     assert versions(cluster, objects) == before
-    assert [each.object["kind"] for each in made if not same_claims(cluster.client.read(each.object), each.object)] == []
+    assert not [each for each in made if not same_claims(cluster.client.read(each.object), each.object)]
     return len(made)
 
 
 def test_r15_client_side(cluster: Cluster, answer: Answer) -> None:
-    """Nine kinds, converted, by `kubectl apply`, and once more"""
+    """Nine kinds, converted, by `kubectl apply`, and once more."""
     count = _twice(cluster, ())
     answer(f"all {count} taken as written; the second time resourceVersions stay")
 
 
 def test_r15_server_side(cluster: Cluster, answer: Answer) -> None:
-    """The same by `kubectl apply --server-side`"""
+    """The same by `kubectl apply --server-side`."""
     count = _twice(cluster, ("--server-side",))
     answer(f"all {count} taken as written; the second time resourceVersions stay")
 
@@ -143,26 +144,26 @@ def _over_legacy(cluster: Cluster, flags: tuple[str, ...]) -> list[str]:
         if each.object["kind"] in refused:
             replaced = cluster.kubectl("replace", "--force", "--grace-period=0", "-f-", stdin=each.object)
             assert replaced.returncode == 0, replaced.stderr
-    assert [each.object["kind"] for each in made if not same_claims(cluster.client.read(each.object), each.object)] == []
+    assert not [each for each in made if not same_claims(cluster.client.read(each.object), each.object)]
     return refused
 
 
 def test_r15_over_legacy_client_side(cluster: Cluster, answer: Answer) -> None:
-    """Nine kinds that exist as legacy, the converted file by `kubectl apply` (a three-way strategic merge)"""
+    """Nine kinds that exist as legacy, the converted file by `kubectl apply` (a three-way strategic merge)."""
     refused = _over_legacy(cluster, ())
     assert refused == ["Pod", "Job"]
     answer("limits go, claims come; Pod and Job refuse, `kubectl replace --force` does it")
 
 
 def test_r15_over_legacy_server_side(cluster: Cluster, answer: Answer) -> None:
-    """The same by `kubectl apply --server-side`"""
+    """The same by `kubectl apply --server-side`."""
     refused = _over_legacy(cluster, ("--server-side",))
     assert refused == ["Pod", "Job"]
     answer("limits go, claims come; Pod and Job refuse, `kubectl replace --force` does it")
 
 
 def test_r15_strategic_merge(cluster: Cluster, answer: Answer) -> None:
-    """Strategic merge patches over converted objects: another image, one more claim, and the way back to the limit"""
+    """Strategic merge patches over converted objects: another image, one more claim, and the way back to the limit."""
     for legacy in shapes(cluster):
         if legacy["kind"] in ("Pod", "Job"):
             continue
@@ -174,7 +175,10 @@ def test_r15_strategic_merge(cluster: Cluster, answer: Answer) -> None:
         assert pod_spec(patched)["containers"][0]["image"] == "registry.example/app:2"
         more = {"resourceClaims": [{"name": "net", "resourceClaimTemplateName": "net"}]}
         patched = cluster.client.patch(made.object, _around(legacy["kind"], more), STRATEGIC_MERGE_PATCH)
-        assert [each["name"] for each in claims(patched)["pod"]] == ["net", *(each["name"] for each in claims(stored)["pod"])]
+        assert [each["name"] for each in claims(patched)["pod"]] == [
+            "net",
+            *(each["name"] for each in claims(stored)["pod"]),
+        ]
         back = {"containers": [{"name": "main", "resources": {"claims": None, "limits": {GPU: 2}}}]}
         patched = cluster.client.patch(made.object, _around(legacy["kind"], back), STRATEGIC_MERGE_PATCH)
         assert "claims" not in claims(patched)["main"]
@@ -198,7 +202,7 @@ def admitted(cluster: Cluster, legacy: Object) -> Object:
 
 
 def test_r13_converted_input(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """What the server gives back of converted pods, of files and of admission, planned again"""
+    """What the server gives back of converted pods, of files and of admission, planned again."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 8))])
     init = [container("load", 2), container("proxy", 1, sidecar=True)]
     for name, options in (("file", None), ("admission", ADMISSION)):
@@ -214,7 +218,7 @@ def test_r13_converted_input(cluster: Cluster, machines: AddMachines, answer: An
 
 
 def test_r13_reapplied(cluster: Cluster, answer: Answer) -> None:
-    """A bare legacy Pod, converted at admission, applied again from the same file, on either side"""
+    """A bare legacy Pod, converted at admission, applied again from the same file, on either side."""
     legacy = cluster.here(one_gpu("bare", 2))
     versions(cluster, [admitted(cluster, legacy)])
     stored = cluster.client.read(legacy)
@@ -235,7 +239,7 @@ def test_r13_reapplied(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r13_other_amount(cluster: Cluster, answer: Answer) -> None:
-    """The same with another amount in the file"""
+    """The same with another amount in the file."""
     stored = admitted(cluster, cluster.here(one_gpu("bare", 2)))
     done = cluster.kubectl("apply", "-f-", stdin=cluster.here(one_gpu("bare", 3)))
     assert (done.returncode, "pod updates may not change fields" in done.stderr.lower()) == (1, True)
@@ -247,7 +251,7 @@ def test_r13_other_amount(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r13_same_name_again(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A converted Pod created, deleted and created again by the same name, on a node with one GPU"""
+    """A converted Pod created, deleted and created again by the same name, on a node with one GPU."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     names = set()
     for _ in range(3):

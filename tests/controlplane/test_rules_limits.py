@@ -27,7 +27,7 @@ Answer = Callable[[str], None]
 
 
 def test_r06_requests_per_claim(cluster: Cluster, answer: Answer) -> None:
-    """Templates with 32 and with 33 requests"""
+    """Templates with 32 and with 33 requests."""
 
     def made(count: int) -> Object:
         return cluster.here(template(f"requests-{count}", *(request(f"r{number}") for number in range(count))))
@@ -39,7 +39,7 @@ def test_r06_requests_per_claim(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r06_devices_per_claim(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """One container that asks for 32 and for 33 devices, on a node with 64"""
+    """One container that asks for 32 and for 33 devices, on a node with 64."""
     machines([gpus.Machine("large", gpus.whole(gpus.H100, 64))])
     most = install(cluster, one_gpu("most", 32))
     assert codes(one_gpu("too-many", 33)) == ["DRA304"]
@@ -55,14 +55,12 @@ def test_r06_devices_per_claim(cluster: Cluster, machines: AddMachines, answer: 
 
 
 def test_r06_split(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """40 containers with a GPU each, and two with 20 each: more than one claim holds, on nodes with 64"""
+    """40 containers with a GPU each, and two with 20 each: more than one claim holds, on nodes with 64."""
     machines([gpus.Machine("large", gpus.whole(gpus.H100, 64)), gpus.Machine("other", gpus.whole(gpus.H100, 64))])
     # Each on a node of its own: a scheduler that looks for devices where too few are left tries them in every order.
     many = install(cluster, on_node(pod("many", *(container(f"c{number}", 1) for number in range(40))), "large"))
     halves = install(cluster, on_node(pod("halves", container("a", 20), container("b", 20)), "other"))
-    sizes = [
-        [len(each["spec"]["spec"]["devices"]["requests"]) for each in made.templates] for made in (many, halves)
-    ]
+    sizes = [[len(each["spec"]["spec"]["devices"]["requests"]) for each in made.templates] for made in (many, halves)]
     assert sizes == [[32, 8], [1, 1]]
     for made, wanted in ((many, [1] * 40), (halves, [20, 20])):
         assert "DRA107" in made.codes
@@ -74,7 +72,7 @@ def test_r06_split(cluster: Cluster, machines: AddMachines, answer: Answer) -> N
 
 
 def test_r06_existing_claims(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A pod that has a claim named `gpu` already, for a MIG slice, and a limit for two whole GPUs"""
+    """A pod that has a claim named `gpu` already, for a MIG slice, and a limit for two whole GPUs."""
     found = [gpus.gpu(0, gpus.H100, "both"), gpus.gpu(1, gpus.H100, "both")]
     slices = [gpus.mig(2, gpus.H100, "both", gpus.H100_MIG["1g.10gb"], 0)]
     machines([gpus.Machine("both", lambda name: [*found, *slices])])
@@ -93,7 +91,7 @@ def test_r06_existing_claims(cluster: Cluster, machines: AddMachines, answer: An
 
 
 def test_r06_claim_and_limit(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A container with a claim for the class *and* a limit, which `plan` reports, on a node of the driver"""
+    """A container with a claim for the class *and* a limit, which `plan` reports, on a node of the driver."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 2))])
     cluster.client.create(cluster.here(template("own", request("gpu"))))
     twice = claiming("twice", "own")
@@ -106,14 +104,17 @@ def test_r06_claim_and_limit(cluster: Cluster, machines: AddMachines, answer: An
 
 
 def test_r06_where_claims_cannot_be(cluster: Cluster, answer: Answer) -> None:
-    """A limit or a claim in pod-level resources and in an ephemeral container"""
+    """A limit or a claim in pod-level resources and in an ephemeral container."""
     whole = pod("level", container("main"), resources={"limits": {GPU: 1}})
     assert codes(whole) == ["DRA308"]
     refused = cluster.client.try_create(cluster.here(whole))
     assert (refused.status, "spec.resources" in refused.object["message"]) == (422, True)
     claims = claiming("level", "any", resources={"claims": [{"name": "gpu"}]})
     refused = cluster.client.try_create(cluster.here(claims))
-    assert (refused.status, "claims may not be set for Resources at pod-level" in refused.object["message"]) == (422, True)
+    assert (refused.status, "claims may not be set for Resources at pod-level" in refused.object["message"]) == (
+        422,
+        True,
+    )
 
     running = cluster.client.create(cluster.here(pod("debugged", container("main"))))
     debugger = {**container("debug", 1), "targetContainerName": "main"}

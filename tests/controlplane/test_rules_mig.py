@@ -1,4 +1,4 @@
-"""MIG profiles under R4: the right slice for each resource name, and selectors that bear devices without the attribute."""
+"""MIG profiles (R4): the right slice for each resource name; selectors that bear devices without the attribute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def without_profile(name: str) -> list[Object]:
 
 
 def test_r04_mig_profiles(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """Containers that ask for `mig-1g.5gb`, `mig-1g.5gb.me` and two `mig-3g.20gb`, on nodes that have all and more"""
+    """Containers that ask for `mig-1g.5gb`, `mig-1g.5gb.me` and two `mig-3g.20gb`, on nodes that have all and more."""
     some = [gpus.A100_MIG[name] for name in ("1g.5gb+me", "1g.5gb", "2g.10gb")]
     machines([gpus.Machine("a100", _gpus([some, [gpus.A100_MIG["3g.20gb"]] * 2]))])
     made = install(cluster, pod("slices", container("p", 1, PLAIN), container("m", 1, MEDIA), container("l", 2, LARGE)))
@@ -38,7 +38,7 @@ def test_r04_mig_profiles(cluster: Cluster, machines: AddMachines, answer: Answe
 
 
 def test_r04_guarded_selectors(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A slice without the attribute `profile` beside the right one: our selector, and one that does not ask first"""
+    """A slice without the attribute `profile` beside the right one: our selector, and one that does not ask first."""
     machines([gpus.Machine("a100", without_profile)])
     ours = install(cluster, pod("ours", container("main", 1, PLAIN)))
     cel = {"cel": {"expression": "device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"}}
@@ -54,7 +54,7 @@ def test_r04_guarded_selectors(cluster: Cluster, machines: AddMachines, answer: 
 
 
 def test_r10_shares(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """`nvidia.com/gpu.shared`, HAMi's and KubeVirt's names, which `plan` reports, on a node of the driver"""
+    """`nvidia.com/gpu.shared`, HAMi's and KubeVirt's names, which `plan` reports, on a node of the driver."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     table = {"nvidia.com/gpu.shared": "DRA306", "nvidia.com/gpumem": "DRA305", "nvidia.com/GA102GL_A10": "DRA305"}
     pods = [pod(f"share-{number}", container("main", 1, name)) for number, name in enumerate(table)]

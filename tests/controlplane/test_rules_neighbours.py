@@ -33,7 +33,7 @@ def extended(request: pytest.FixtureRequest, release: str, control_plane: Contro
 def limit_range(cluster: Cluster, **limits: Object) -> Object:
     """Create the namespace's one LimitRange for containers, in place of the one before."""
     made = cluster.object("v1", "LimitRange", "gpus", spec={"limits": [{"type": "Container", **limits}]})
-    assert codes(made) and set(codes(made)) == {"DRA405"}
+    assert set(codes(made)) == {"DRA405"}
     cluster.client.delete(made)
     return cluster.client.create(made)
 
@@ -63,7 +63,7 @@ def refusal(cluster: Cluster, made: Object) -> str:
 
 
 def test_r12_limit_range(cluster: Cluster, answer: Answer) -> None:
-    """A converted pod, and one that never asked for a GPU, under a LimitRange with default, min or max on `nvidia.com/gpu`"""
+    """Converted pods under a LimitRange with default, min, defaultRequest or max on `nvidia.com/gpu`."""
     made = install(cluster, pod("app", container("asks", 1), container("other")))
 
     limit_range(cluster, default={GPU: "1"})
@@ -86,7 +86,7 @@ def test_r12_limit_range(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r12_quota_on_the_limit(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A quota `requests.nvidia.com/gpu: 1`, no extendedResourceName: a legacy pod with 2 GPUs, the converted one"""
+    """A quota `requests.nvidia.com/gpu: 1`, no extendedResourceName: a legacy pod with 2 GPUs, the converted one."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 4))])
     counted = quota(cluster, f"requests.{GPU}", 1)
     assert codes(cluster.client.read(counted)) == ["DRA404"]
@@ -99,8 +99,10 @@ def test_r12_quota_on_the_limit(cluster: Cluster, machines: AddMachines, answer:
 
 
 def test_r12_quota_with_the_name(extended: Cluster, answer: Answer) -> None:
-    """The same with `extendedResourceName: nvidia.com/gpu` on the class, then a converted pod with 1 GPU"""
-    kept = extended.client.get("resource.k8s.io/v1", "DeviceClass", "gpu.nvidia.com")["spec"].get("extendedResourceName")
+    """The same with `extendedResourceName: nvidia.com/gpu` on the class, then a converted pod with 1 GPU."""
+    kept = extended.client.get("resource.k8s.io/v1", "DeviceClass", "gpu.nvidia.com")["spec"].get(
+        "extendedResourceName"
+    )
     counted = quota(extended, f"requests.{GPU}", 1)
     refused = extended.client.try_create(extended.here(one_gpu("legacy", 2)))
     assert (refused.status, "exceeded quota" in refused.object["message"]) == (403, True)
@@ -121,7 +123,7 @@ def test_r12_quota_with_the_name(extended: Cluster, answer: Answer) -> None:
 
 
 def test_r12_quota_on_devices(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A quota of one on `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`, and converted pods with 1 and 2 GPUs"""
+    """A quota of one on `gpu.nvidia.com.deviceclass.resource.k8s.io/devices`, and converted pods with 1 and 2 GPUs."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 4))])
     counted = quota(cluster, DEVICES, 1)
     assert not plan(cluster.client.read(counted)).findings

@@ -26,7 +26,7 @@ def for_gpus(pod: Object) -> list[object]:
 
 
 def test_r07_without_the_plugin(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A tainted node and no ExtendedResourceToleration plugin; converted with and without the toleration"""
+    """A tainted node and no ExtendedResourceToleration plugin; converted with and without the toleration."""
     machines([gpus.Machine("tainted", gpus.whole(gpus.H100, 2), taints=(TAINT,))])
     assert for_gpus(cluster.client.create(cluster.here(one_gpu("legacy")), dryRun="All")) == []
     bare, tolerant = (install(cluster, one_gpu(name), how) for name, how in (("bare", UNTOLERATED), ("tolerant", None)))
@@ -49,7 +49,7 @@ def with_plugins(release: str, control_plane: ControlPlane) -> Iterator[Cluster]
 
 
 def test_r07_with_the_plugin(with_plugins: Cluster, answer: Answer) -> None:
-    """The same with the plugin: legacy, converted file without the toleration, converted after the plugin has run"""
+    """The same with the plugin: legacy, converted file without the toleration, converted after the plugin has run."""
     cluster = with_plugins
     admitted = cluster.client.create(cluster.here(one_gpu("legacy")), dryRun="All")
     assert for_gpus(admitted) == [TOLERATION]
@@ -66,7 +66,7 @@ def test_r07_with_the_plugin(with_plugins: Cluster, answer: Answer) -> None:
 
 
 def test_r10_mirror_pods(with_plugins: Cluster, answer: Answer) -> None:
-    """The mirror pod that a kubelet creates of a static pod, NodeRestriction on: legacy, and with claims"""
+    """The mirror pod that a kubelet creates of a static pod, NodeRestriction on: legacy, and with claims."""
     cluster = with_plugins
     group = "rbac.authorization.k8s.io"
     binding = {"apiVersion": f"{group}/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "nodes"}}
@@ -83,18 +83,23 @@ def test_r10_mirror_pods(with_plugins: Cluster, answer: Answer) -> None:
     assert codes(legacy) == ["DRA202"]
     assert kubelet.try_create(legacy, dryRun="All").accepted
     refused = kubelet.try_create(converted, dryRun="All")
-    assert (refused.status, "can not create pods that reference resourceclaim" in refused.object["message"]) == (403, True)
+    assert (refused.status, "can not create pods that reference resourceclaim" in refused.object["message"]) == (
+        403,
+        True,
+    )
     answer("legacy taken, with claims refused: a node may not create pods that reference them")
 
 
 def test_r10_node_name(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A pod with nodeName, which bypasses the scheduler: as it is, and with claims"""
+    """A pod with nodeName, which bypasses the scheduler: as it is, and with claims."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     assert codes(one_gpu("pinned", nodeName="h100")) == ["DRA203"]
     made = install(cluster, one_gpu("pinned"))
     made.object["spec"]["nodeName"] = "h100"
     cluster.client.create(made.object)
-    claim = wait_for("a claim", lambda: cluster.client.list("resource.k8s.io/v1", "ResourceClaim", cluster.namespace))[0]
+    claim = wait_for("a claim", lambda: cluster.client.list("resource.k8s.io/v1", "ResourceClaim", cluster.namespace))[
+        0
+    ]
     # The next pod is scheduled and gets the only device: so nobody has come to allocate it for the first.
     other = install(cluster, one_gpu("scheduled"))
     assert cluster.outcome(other.object).node == "h100"
@@ -103,13 +108,15 @@ def test_r10_node_name(cluster: Cluster, machines: AddMachines, answer: Answer) 
 
 
 def test_r10_other_scheduler(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A pod for a scheduler that does not exist here, which `plan` leaves alone"""
+    """A pod for a scheduler that does not exist here, which `plan` leaves alone."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     assert codes(one_gpu("theirs", schedulerName="other")) == ["DRA206"]
     made = install(cluster, one_gpu("theirs"))
     made.object["spec"]["schedulerName"] = "other"
     theirs = cluster.client.create(made.object)
-    claim = wait_for("a claim", lambda: cluster.client.list("resource.k8s.io/v1", "ResourceClaim", cluster.namespace))[0]
+    claim = wait_for("a claim", lambda: cluster.client.list("resource.k8s.io/v1", "ResourceClaim", cluster.namespace))[
+        0
+    ]
     ours = install(cluster, one_gpu("ours"))
     assert cluster.outcome(ours.object).node == "h100"
     assert "nodeName" not in cluster.client.read(theirs)["spec"]
@@ -118,10 +125,15 @@ def test_r10_other_scheduler(cluster: Cluster, machines: AddMachines, answer: An
 
 
 def test_r10_priority(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A full node, and a pod of higher priority that wants a GPU: legacy and converted"""
+    """A full node, and a pod of higher priority that wants a GPU: legacy and converted."""
     machines([gpus.plugin("plugin", 1), gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     important = cluster.client.create(
-        {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "value": 1000, "metadata": {"name": "important"}}
+        {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "value": 1000,
+            "metadata": {"name": "important"},
+        }
     )
     try:
         low = cluster.here(one_gpu("low"))
@@ -144,7 +156,7 @@ def test_r10_priority(cluster: Cluster, machines: AddMachines, answer: Answer) -
 
 
 def test_r10_both_on_one_node(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A node whose one GPU is reported by the device plugin and published by the driver as well"""
+    """A node whose one GPU is reported by the device plugin and published by the driver as well."""
     machines([gpus.Machine("mixed", gpus.whole(gpus.H100, 1), resources={GPU: 1})])
     legacy, converted = one_gpu("legacy"), install(cluster, one_gpu("converted")).object
     assert [found.node for found in cluster.outcomes([legacy, converted])] == ["mixed", "mixed"]
@@ -152,7 +164,7 @@ def test_r10_both_on_one_node(cluster: Cluster, machines: AddMachines, answer: A
 
 
 def test_r10_class_missing(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A claim for a DeviceClass that does not exist"""
+    """A claim for a DeviceClass that does not exist."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     made = convert(cluster.here(one_gpu("early")))
     missing = template(made.templates[0]["metadata"]["name"], request("main", 1, "not.there.yet"))
@@ -160,4 +172,3 @@ def test_r10_class_missing(cluster: Cluster, machines: AddMachines, answer: Answ
     assert "device class not.there.yet does not exist" in cluster.outcome(made.object).message
     assert not scheduling.devices_by_container(cluster.client, made.object)["main"]
     answer("template and pod taken, pod waits: the class does not exist")
-

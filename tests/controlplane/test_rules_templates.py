@@ -34,7 +34,7 @@ VERSIONS = (ApiVersion.V1, ApiVersion.V1BETA2, ApiVersion.V1BETA1)
 
 
 def test_r08_immutable(cluster: Cluster, answer: Answer) -> None:
-    """A changed count in a template that is there, by patch and by server-side apply; the same spec again"""
+    """A changed count in a template that is there, by patch and by server-side apply; the same spec again."""
     made = install(cluster, one_gpu("app", 1)).templates[0]
     step = {"op": "replace", "path": "/spec/spec/devices/requests/0/exactly/count", "value": 2}
     patched = cluster.client.try_patch(made, [step], JSON_PATCH)
@@ -47,7 +47,7 @@ def test_r08_immutable(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r08_new_name(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A Deployment converted with one GPU, then with two, then rolled back"""
+    """A Deployment converted with one GPU, then with two, then rolled back."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 8))])
 
     def pods() -> dict[str, Object]:
@@ -81,7 +81,7 @@ def test_r08_new_name(cluster: Cluster, machines: AddMachines, answer: Answer) -
 
 
 def test_r08_canonical_form(cluster: Cluster, answer: Answer) -> None:
-    """What the server gives back of eleven specs, against the form that names are made of"""
+    """Templates in each version, and specs of others, read back: against the form that names are made of."""
     taint = {"key": "example.com/sick", "operator": "Exists"}
     equal = {"key": "example.com/sick", "value": "yes", "effect": "NoSchedule"}
     ours = [convert(each, options).templates[0] for options in (Options(), ADMISSION) for each in (
@@ -96,39 +96,44 @@ def test_r08_canonical_form(cluster: Cluster, answer: Answer) -> None:
         {"name": "gpu", "firstAvailable": [small, {"name": "big", "deviceClassName": "gpu.nvidia.com", "count": 2}]},
         {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", "tolerations": [taint, equal]}},
     ]
+    served = [version for version in VERSIONS if cluster.client.serves(version, "ResourceClaimTemplate")]
+    ours += [convert(one_gpu("app", 2), Options(api_version=version)).templates[0] for version in served]
     written = [*ours, *(template("bare", each) for each in bare)]
-    differing = []
+    differing: list[tuple[int, str]] = []
     for number, each in enumerate(written):
         named = cluster.here({**each, "metadata": {**each["metadata"], "name": f"spec-{number}"}})
-        stored = cluster.client.create(named)
-        if canonical_spec(stored["spec"]) != canonical_spec(each["spec"]):
-            differing.append(number)
-        else:
-            assert digest(canonical_spec(stored["spec"])) == digest(canonical_spec(each["spec"]))
-        if number < len(ours):
-            stored["metadata"]["name"] = each["metadata"]["name"]
-            assert fitting_name(stored) in (None, each["metadata"]["name"])
-            assert plan(stored).operations == ()
+        cluster.client.create(named)
+        for version in served:
+            stored = cluster.client.get(version, named["kind"], f"spec-{number}", cluster.namespace)
+            if digest(canonical_spec(stored["spec"])) != digest(canonical_spec(each["spec"])):
+                differing.append((number, version))
+            if number < len(ours):
+                stored["metadata"]["name"] = each["metadata"]["name"]
+                assert fitting_name(stored) in (None, each["metadata"]["name"])
+                assert plan(stored).operations == ()
     assert differing == []
-    answer(f"equal for {len(written)} of {len(written)}")
+    answer(f"equal, read back in {', '.join(version.rpartition('/')[2] for version in served)}")
 
 
 def test_r08_names(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A workload name of 253 characters, a container name of 63, and both where claims get names after containers"""
+    """A workload name of 253 characters, a container name of 63, four containers that share."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 4))])
     long, other = "c" * 63, "d" * 63
     workload = "p" * 61 + "." + "q" * 61 + "." + "r" * 61 + "." + "s" * 67
     assert len(workload) == 253
-    made = install(cluster, pod(workload, container(long, 1), container(other, 1), init=[container("i" * 63, 2)]))
-    assert len({each["metadata"]["name"] for each in made.templates}) == 2
+    made = install(
+        cluster,
+        pod(workload, container(long, 1), container(other, 2), init=[container("i" * 63, 2), container("j" * 63, 4)]),
+    )
+    assert {len(each["metadata"]["name"]) for each in made.templates} == {253}
     assert cluster.outcome(made.object).node == "h100"
     devices = scheduling.devices_by_container(cluster.client, made.object)
-    assert {name: len(set(found)) for name, found in devices.items()} == {long: 1, other: 1, "i" * 63: 2}
+    assert {name: len(set(found)) for name, found in devices.items()} == {long: 1, other: 2, "i" * 63: 3, "j" * 63: 4}
     answer("template, claim entries and generated claims taken; pod runs")
 
 
 def test_r08_generate_name(cluster: Cluster, answer: Answer) -> None:
-    """A Job with generateName, its file created twice"""
+    """A Job with generateName, its file created twice."""
     job = cluster.object("batch/v1", "Job", "", spec={"template": {"spec": one_gpu("x")["spec"]}})
     job["metadata"] = {"generateName": "run-", "namespace": cluster.namespace}
     job["spec"]["template"]["spec"]["restartPolicy"] = "Never"
@@ -141,15 +146,14 @@ def test_r08_generate_name(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r08_other_namespace(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """A template in another namespace than its pod"""
+    """A template in another namespace than its pod."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 1))])
     made = convert(cluster.here(one_gpu("away")))
     elsewhere = {**made.templates[0], "metadata": {**made.templates[0]["metadata"], "namespace": "default"}}
     cluster.client.create(elsewhere)
     try:
         away = cluster.client.create(made.object)
-        reason = wait_for("an event", lambda: _event(cluster, "away"))
-        assert "not found" in reason
+        assert "not found" in _told(cluster, "away")
         assert "nodeName" not in cluster.client.read(away)["spec"]
     finally:
         cluster.client.delete(elsewhere)
@@ -157,7 +161,7 @@ def test_r08_other_namespace(cluster: Cluster, machines: AddMachines, answer: An
 
 
 def test_r09_versions(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """Templates as `plan` writes them in v1, v1beta2 and v1beta1 (flat), each sent to its own version"""
+    """Templates as `plan` writes them in v1, v1beta2 and v1beta1 (flat), each sent to its own version."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 8))])
     served, names = [], []
     for version in VERSIONS:
@@ -179,10 +183,13 @@ def test_r09_versions(cluster: Cluster, machines: AddMachines, answer: Answer) -
 
 
 def test_r09_old_shapes(cluster: Cluster, answer: Answer) -> None:
-    """The flat request of v1beta1 sent as v1, and the old pod field `source:`"""
+    """The flat request of v1beta1 sent as v1, and the old pod field `source:`."""
     flat = convert(one_gpu("flat"), Options(api_version=ApiVersion.V1BETA1)).templates[0]
     refused = cluster.client.try_create(cluster.here({**flat, "apiVersion": CLAIMS}))
-    assert (refused.status, "exactly one of `exactly` or `firstAvailable` is required" in refused.object["message"]) == (
+    assert (
+        refused.status,
+        "exactly one of `exactly` or `firstAvailable` is required" in refused.object["message"],
+    ) == (
         422,
         True,
     )
@@ -196,7 +203,7 @@ def test_r09_old_shapes(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r09_dropped_fields(cluster: Cluster, answer: Answer) -> None:
-    """A request for a capacity (memory), which no built-in plan writes"""
+    """A request for a capacity (memory), which no built-in plan writes."""
     capacity = {"requests": {"memory": "8Gi"}}
     stored = cluster.client.try_create(cluster.here(template("sized", request("gpu", capacity=capacity))))
     kept = stored.checked()["spec"]["spec"]["devices"]["requests"][0]["exactly"].get("capacity")
@@ -206,7 +213,7 @@ def test_r09_dropped_fields(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r11_immutable_kinds(cluster: Cluster, answer: Answer) -> None:
-    """A Job and a Pod that exist as legacy, then are patched to what `plan` makes of them; a CronJob likewise"""
+    """A Job and a Pod that exist as legacy, then are patched to what `plan` makes of them; a CronJob likewise."""
     spec = one_gpu("x")["spec"] | {"restartPolicy": "Never"}
     job = cluster.object("batch/v1", "Job", "job", spec={"suspend": True, "template": {"spec": spec}})
     cron = cluster.object(
@@ -226,7 +233,7 @@ def test_r11_immutable_kinds(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r14_same_bytes(cluster: Cluster, answer: Answer) -> None:
-    """One Pod planned in two processes with other hash seeds, both applied on the server's side"""
+    """One Pod planned in two processes with other hash seeds, both applied on the server's side."""
     legacy = cluster.here(pod("app", container("a", 2), container("b", 1), init=[container("i", 4)]))
     program = (
         "import json, sys; from gpu2dra import plan; made = plan(json.load(sys.stdin));"
@@ -248,15 +255,13 @@ def test_r14_same_bytes(cluster: Cluster, answer: Answer) -> None:
 
 
 def test_r15_template_missing(cluster: Cluster, machines: AddMachines, answer: Answer) -> None:
-    """Two pods created before their template, then the template; one pod gets an annotation after that"""
+    """Two pods created before their template, then the template; one pod gets an annotation after that."""
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 2))])
     legacy = [one_gpu("waits"), one_gpu("woken")]
     made = [convert(cluster.here(each), ADMISSION) for each in legacy]
     for each in made:
         cluster.client.create(each.object)
-    for each in legacy:
-        reason = wait_for("an event", lambda name=each["metadata"]["name"]: _event(cluster, name))
-        assert "not found" in reason
+    assert all("not found" in _told(cluster, each["metadata"]["name"]) for each in legacy)
     assert not any("nodeName" in cluster.client.read(each.object)["spec"] for each in made)
     assert made[0].templates == made[1].templates
     cluster.client.create(cluster.here(made[0].templates[0]))
@@ -266,9 +271,13 @@ def test_r15_template_missing(cluster: Cluster, machines: AddMachines, answer: A
     answer("pods wait, event FailedResourceClaimCreation; bound once it is there, at once when the pod is touched")
 
 
-def _event(cluster: Cluster, name: str) -> str | None:
+def _told(cluster: Cluster, name: str) -> str:
     """Return what the controller says about the claim of a pod that it could not make."""
-    for event in cluster.client.list("v1", "Event", cluster.namespace):
-        if (event["involvedObject"]["name"], event["reason"]) == (name, "FailedResourceClaimCreation"):
-            return str(event["message"])
-    return None
+
+    def look() -> str | None:
+        for event in cluster.client.list("v1", "Event", cluster.namespace):
+            if (event["involvedObject"]["name"], event["reason"]) == (name, "FailedResourceClaimCreation"):
+                return str(event["message"])
+        return None
+
+    return wait_for(f"an event of pod {name}", look)

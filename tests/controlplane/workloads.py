@@ -86,7 +86,9 @@ def codes(obj: Object, options: Options = FILE, context: Context = _NOTHING_KNOW
     return [finding.code for finding in made.findings]
 
 
-def install(cluster: Cluster, obj: Object, options: Options | None = None, context: Context = _NOTHING_KNOWN) -> Converted:
+def install(
+    cluster: Cluster, obj: Object, options: Options | None = None, context: Context = _NOTHING_KNOWN
+) -> Converted:
     """Convert an object for the test's namespace and create its templates, those excepted that are there already."""
     made = convert(cluster.here(obj), options or FILE, context)
     for template in made.templates:

@@ -62,7 +62,7 @@ def _plain(*, unknown: bool) -> st.SearchStrategy[Object]:
     """Return fields that no version of the API knows; mostly none."""
     if not unknown:
         return st.just({})
-    values = (
+    values: st.SearchStrategy[Any] = (
         st.none()
         | st.integers(-9, 9)
         | st.text(max_size=4)
@@ -90,9 +90,9 @@ def _limits(draw: st.DrawFn, *, asks: bool) -> tuple[Object, Object]:
 @st.composite
 def _containers(draw: st.DrawFn, name: str, *, asks: bool, claim: str, unknown: bool) -> Object:
     legacy, legacy_requests = draw(_limits(asks=asks))
-    others = draw(st.sampled_from([{}, {}, {"cpu": "1"}, {"memory": "1Gi", "cpu": 2}]))
+    others: Object = draw(st.sampled_from([{}, {}, {"cpu": "1"}, {"memory": "1Gi", "cpu": 2}]))
     limits = {**legacy, **others} if draw(st.booleans()) else {**others, **legacy}
-    requests = {**draw(st.sampled_from([{}, others])), **legacy_requests}
+    requests = {**(others if draw(st.booleans()) else {}), **legacy_requests}
     resources: Object = {
         **({"limits": limits} if limits else {}),
         **({"requests": requests} if requests else {}),

@@ -1,4 +1,4 @@
-"""Properties of `plan()` over drawn workloads: what must hold for every object, judged without the core's own helpers."""
+"""Properties of `plan()` over drawn workloads, judged without the core's own helpers."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -25,6 +24,9 @@ from property.strategies import (
     workloads,
 )
 from unit.build import apply, planned
+
+if TYPE_CHECKING:
+    import pytest
 
 CONTEXT = Context(claim_classes={("ResourceClaim", NETWORK_CLAIM): frozenset({NETWORK_CLASS})})
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -77,7 +79,7 @@ def requests_of(made: Plan) -> dict[str, dict[str, tuple[Outcome, int]]]:
 
 
 def named(spec: Object) -> dict[str, list[tuple[str, str]]]:
-    """Return claim entry and request (empty for the whole claim) that each container names, for claims from templates."""
+    """Return what each container names of claims from templates: entry and request, empty for the whole claim."""
     made = {entry["name"] for entry in spec.get("resourceClaims", ()) if "resourceClaimTemplateName" in entry}
     return {
         container["name"]: [
@@ -90,7 +92,7 @@ def named(spec: Object) -> dict[str, list[tuple[str, str]]]:
 
 
 def held(spec: Object, made: Plan) -> dict[str, list[tuple[str, str, Outcome, int]]]:
-    """Return claim entry, request, outcome and count of each request that a container of a converted PodSpec reaches."""
+    """Return entry, request, outcome and count of each request that a container of a converted PodSpec reaches."""
     templates = requests_of(made)
     behind = {
         entry["name"]: templates[entry["resourceClaimTemplateName"]]

@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from gpu2dra import CODES, Object, Options, plan
 from gpu2dra_migrate.errors import ALIAS, LAYOUT, YamlSyntaxError
 from gpu2dra_migrate.manifest import CONVERSIONS, Conversion, convert
-from gpu2dra_migrate.patch import copied, same
-from gpu2dra_migrate.yaml_nodes import compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text.nodes import compose
+from gpu2dra_migrate.text.patch import copied, same
+from gpu2dra_migrate.text.values import to_data
 from property.strategies import workloads
-from unit.test_edit_properties import Writer
+from property.test_edit_properties import Writer
 
 SLOW = settings(
     deadline=None,

@@ -58,7 +58,7 @@ def deployment(
 
 
 def planned(obj: Any, options: Options = FILE, context: Context | None = None) -> Plan:
-    """Return the plan of `obj` and hold it to what holds for every plan: the object is unchanged, messages are whole."""
+    """Return the plan of `obj`, held to what holds for every plan: the object is unchanged, findings are whole."""
     before = deepcopy(obj)
     made = plan(obj, options, context or Context())
     assert obj == before

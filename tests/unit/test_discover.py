@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu2dra_migrate import discover, git, walk
-from gpu2dra_migrate.discover import Found, find, is_manifest_name, may_hold_legacy
+from gpu2dra_migrate.search import discover, git, walk
+from gpu2dra_migrate.search.discover import Found, find, is_manifest_name, may_hold_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,9 +9,10 @@ import pytest
 
 from gpu2dra import Options
 from gpu2dra.codes import finding
-from gpu2dra_migrate import edits, manifest, proof
+from gpu2dra_migrate import manifest
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed
 from gpu2dra_migrate.manifest import Conversion, convert, objects
+from gpu2dra_migrate.text import edits, proof
 
 POD = """\
 apiVersion: v1

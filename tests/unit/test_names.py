@@ -49,7 +49,7 @@ def test_a_name_is_cut_before_its_tail(name: str, limit: int, tail: str, short: 
         ("abcdef", (), 4, "abcd"),
         ("abcdef", ("abcd",), 4, "ab-2"),
         ("a" * 70, ("a" * 63,), 63, "a" * 61 + "-2"),
-        ("g", tuple(["g", *(f"g-{n}" for n in range(2, 10))]), 63, "g-10"),
+        ("g", ("g", *(f"g-{n}" for n in range(2, 10))), 63, "g-10"),
     ],
 )
 def test_a_taken_name_gets_the_first_free_number(name: str, taken: tuple[str, ...], limit: int, given: str) -> None:

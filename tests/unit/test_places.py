@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu2dra import places
 from gpu2dra.codes import CODES
-from gpu2dra.places import MAX_FINDINGS, elsewhere
-from gpu2dra.places_row import FILE, KEYS
-from gpu2dra.places_table import PLACES
-from gpu2dra.places_text import Form, mentions
+from gpu2dra.places import elsewhere
+from gpu2dra.places import walk as places
+from gpu2dra.places.row import FILE, KEYS
+from gpu2dra.places.table import PLACES
+from gpu2dra.places.text import Form, mentions
+from gpu2dra.places.walk import MAX_FINDINGS
 from gpu2dra.pointers import segments
 
 GPU = "nvidia.com/gpu"

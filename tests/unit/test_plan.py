@@ -49,7 +49,7 @@ def changed(obj: Any, options: Options = FILE, **context: Any) -> Any:
     return apply(obj, planned(obj, options, Context(**context)))
 
 
-# R1: the limit is the amount
+# Rule 1: the limit is the amount
 
 
 @pytest.mark.parametrize("amount", [2, "2", "2000m", "20e-1", "0.002k", "+2", 2.0])
@@ -94,7 +94,7 @@ def test_r01_a_placeholder_carries_over_as_the_count() -> None:
     assert "DRA112" in codes(made)
 
 
-# R2: zero is deliberate
+# Rule 2: zero is deliberate
 
 
 @pytest.mark.parametrize("zero", [0, "0", "0k", None])
@@ -117,7 +117,7 @@ def test_r02_zero_stays_beside_a_converted_container_and_beside_another_name() -
     assert counts(planned(obj)) == [{"main": 1}]
 
 
-# R3: the key goes from limits and requests, and a map that becomes empty goes too
+# Rule 3: the key goes from limits and requests, and a map that becomes empty goes too
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_r03_the_operations_are_these() -> None:
     ]
 
 
-# R4: one request per container
+# Rule 4: one request per container
 
 
 def test_r04_each_container_gets_its_own_request_and_nobody_elses() -> None:
@@ -197,7 +197,7 @@ def test_r04_a_mig_profile_is_selected() -> None:
     ]
 
 
-# R5: init containers share
+# Rule 5: init containers share
 
 
 @pytest.mark.parametrize(
@@ -264,7 +264,7 @@ def test_r05_a_placeholder_cannot_be_shared_out() -> None:
     assert spots(made) == [("DRA316", "/spec/containers/0/resources/limits")]
 
 
-# R6: limits of the API, and claims that are there already
+# Rule 6: limits of the API, and claims that are there already
 
 
 @pytest.mark.parametrize(
@@ -384,7 +384,7 @@ def test_r06_an_empty_list_is_written_anew(empty: Any) -> None:
     ] == [1, 1, 1]
 
 
-# R7: tolerations
+# Rule 7: tolerations
 
 
 @pytest.mark.parametrize(
@@ -432,7 +432,7 @@ def test_r07_it_is_switchable_and_the_webhook_adds_none() -> None:
     assert "tolerations" not in changed(obj, ADMISSION)["spec"]
 
 
-# R8: names and life of a template
+# Rule 8: names and life of a template
 
 
 def digests(obj: Object, options: Options = FILE) -> list[str]:
@@ -585,7 +585,7 @@ def test_r08_an_object_without_a_namespace_is_in_the_callers() -> None:
     assert len(made.operations) == 1
 
 
-# R9: the API version
+# Rule 9: the API version
 
 
 @pytest.mark.parametrize("version", list(ApiVersion))
@@ -610,7 +610,7 @@ def test_r09_the_old_pod_field_source_is_never_written(version: ApiVersion) -> N
     assert entry == {"name": "gpu", "resourceClaimTemplateName": "train-gpu-1be5c0c2"}
 
 
-# R10: left alone
+# Rule 10: left alone
 
 
 @pytest.mark.parametrize(
@@ -699,7 +699,7 @@ def test_r10_a_positive_priority_is_converted_with_a_warning(spec: Any, prioriti
     assert [p for c, p in spots(made) if c == "DRA104"] == ([f"/spec/{told}"] if told else [])
 
 
-# R11: kinds
+# Rule 11: kinds
 
 
 @pytest.mark.parametrize(
@@ -814,7 +814,7 @@ def test_r11_the_template_of_a_wrapped_object_stands_beside_the_wrapper() -> Non
     assert planned(obj).own_file
 
 
-# R12: neighbours
+# Rule 12: neighbours
 
 
 def test_r12_a_limit_range_on_the_resource_is_an_error() -> None:
@@ -853,7 +853,7 @@ def test_r12_a_program_that_reads_visible_devices_is_told() -> None:
     assert [path for code, path in spots(made) if code == "DRA109"] == ["/spec/containers/0/env/1"]
 
 
-# R13: idempotent
+# Rule 13: idempotent
 
 
 @pytest.mark.parametrize("options", [FILE, ADMISSION], ids=["file", "admission"])
@@ -946,7 +946,7 @@ def test_r13_the_record_is_the_webhooks_business() -> None:
     assert codes(planned(obj, FILE, Context(claim_classes=classes))) == ["DRA307"]
 
 
-# R14: determinism
+# Rule 14: determinism
 
 
 PROGRAM = """
@@ -983,25 +983,31 @@ def test_r14_same_input_same_bytes_in_every_process() -> None:
     assert "mig-4" in outputs.pop()
 
 
-# R15: works with server-side apply, where lists of maps are keyed by name
+# Rule 15: works with server-side apply, where lists of maps are keyed by name
+
+
+ALL_OF_ONE = pod(container("a", limits={GPU: 1, MIG: 1, "nvidia.com/mig-2g.10gb": 1}), init=[container("i", 1)])
+SOME_OF_MANY = pod(
+    container("a", limits={GPU: 1, MIG: 1, "nvidia.com/mig-2g.10gb": 1}),
+    container("b", 32),
+    container("c", 2),
+    init=[container("i", 32), container("j", limits={MIG: 2})],
+    resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}, {"name": "mig", "resourceClaimName": "y"}],
+)
+SOME_OF_MANY["spec"]["containers"][2]["resources"]["claims"] = [{"name": "gpu"}]
 
 
 @pytest.mark.parametrize("options", [FILE, ADMISSION], ids=["file", "admission"])
-def test_r15_no_two_entries_of_a_keyed_list_have_one_name(options: Options) -> None:
-    obj = pod(
-        container("a", limits={GPU: 1, MIG: 1, "nvidia.com/mig-2g.10gb": 1}), container("b", 32), container("c", 2),
-        init=[container("i", 33 - 1), container("j", limits={MIG: 2})],
-        resourceClaims=[{"name": "gpu", "resourceClaimName": "x"}, {"name": "gpu-a", "resourceClaimName": "y"}],
-    )  # fmt: skip
-    obj["spec"]["containers"][2]["resources"]["claims"] = [{"name": "gpu"}]
+@pytest.mark.parametrize(("obj", "claims"), [(ALL_OF_ONE, 1), (SOME_OF_MANY, 6)], ids=["all", "some"])
+def test_r15_no_two_entries_of_a_keyed_list_have_one_name(obj: Object, claims: int, options: Options) -> None:
     made = planned(obj, options)
     after = apply(obj, made)["spec"]
     names = [entry["name"] for entry in after["resourceClaims"]]
-    assert len(set(names)) == len(names) > 4
-    for item in (*after["initContainers"], *after["containers"]):
-        claims = [claim["name"] for claim in item["resources"]["claims"]]
-        assert len(set(claims)) == len(claims)
-        assert set(claims) <= set(names)
+    assert len(set(names)) == len(names) == claims
+    for used in claims_of(after).values():
+        keys = [claim["name"] for claim in used]
+        assert len(set(keys)) == len(keys)
+        assert set(keys) <= set(names)
     for template in made.templates:
         requests = [request["name"] for request in template["spec"]["spec"]["devices"]["requests"]]
         assert len(set(requests)) == len(requests)

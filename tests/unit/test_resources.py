@@ -83,8 +83,10 @@ def test_a_look_alike_is_not(name: object) -> None:
             Device(
                 "mig.nvidia.com",
                 (
-                    "'profile' in device.attributes['gpu.nvidia.com'] && "
-                    "device.attributes['gpu.nvidia.com'].profile == '1g.10gb+me'",
+                    (
+                        "'profile' in device.attributes['gpu.nvidia.com'] && "
+                        "device.attributes['gpu.nvidia.com'].profile == '1g.10gb+me'"
+                    ),
                 ),
             ),
         ),

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu2dra import Options
-from gpu2dra_migrate import discover, files, manifest, runner, worker
+from gpu2dra_migrate import files, manifest, runner, worker
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.runner import FileResult, Mode, Settings, run
+from gpu2dra_migrate.search import discover
 
 if TYPE_CHECKING:
     from pathlib import Path

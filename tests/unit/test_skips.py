@@ -99,7 +99,8 @@ def test_an_annotation_of_the_template_or_the_workload_speaks_against_it(
     annotations: Any, code: str, where: str, base: str
 ) -> None:
     (key,) = annotations
-    assert reason(**{where: {"annotations": annotations}}) == (code, f"{base}/{key.replace('/', '~1')}")
+    metadata: Any = {where: {"annotations": annotations}}
+    assert reason(own=metadata.get("own"), outer=metadata.get("outer")) == (code, f"{base}/{key.replace('/', '~1')}")
 
 
 @pytest.mark.parametrize("namespace", sorted(SYSTEM_NAMESPACES))

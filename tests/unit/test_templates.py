@@ -253,6 +253,10 @@ def test_the_reference_of_a_core_kind_has_no_group() -> None:
             },
         ),
         (
+            {"name": "a", "deviceClassName": "", "firstAvailable": [{"allocationMode": "All"}]},
+            {"name": "a", "firstAvailable": [{"allocationMode": "All"}]},
+        ),
+        (
             {"exactly": {"count": 1, "tolerations": [{"key": "a"}, {"operator": "Exists"}, 1]}},
             {
                 "exactly": {

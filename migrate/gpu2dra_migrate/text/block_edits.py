@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.emit import Layout, block_entry, block_item
-from gpu2dra_migrate.layout import dash_offset
-from gpu2dra_migrate.overlay import MapEdit, SeqEdit, data_of
-from gpu2dra_migrate.source import Splice
-from gpu2dra_migrate.yaml_nodes import Mapping, Node, Scalar, Sequence, last_text
+from gpu2dra_migrate.text.emit import Layout, block_entry, block_item
+from gpu2dra_migrate.text.layout import dash_offset
+from gpu2dra_migrate.text.nodes import Mapping, Node, Scalar, Sequence, last_text
+from gpu2dra_migrate.text.overlay import MapEdit, SeqEdit, data_of
+from gpu2dra_migrate.text.source import Splice
 
 if TYPE_CHECKING:
-    from gpu2dra_migrate.edits import Editor
+    from gpu2dra_migrate.text.edits import Editor
 
 Lines = list[str]
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu2dra.model import Operation
-from gpu2dra_migrate import source
-from gpu2dra_migrate.edits import DocumentEdit, splices_of
 from gpu2dra_migrate.errors import ALIAS, CannotEdit
-from gpu2dra_migrate.patch import copied, patched, same
-from gpu2dra_migrate.proof import prove
-from gpu2dra_migrate.yaml_nodes import compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text import source
+from gpu2dra_migrate.text.edits import DocumentEdit, splices_of
+from gpu2dra_migrate.text.nodes import compose
+from gpu2dra_migrate.text.patch import copied, patched, same
+from gpu2dra_migrate.text.proof import prove
+from gpu2dra_migrate.text.values import to_data
 
 KEYS = ("a", "b", "limits", "nvidia.com/gpu", "x y", "on", "1", "~t", "q'q", 'd"d', "é😀", "last")
 LEAVES: tuple[Any, ...] = (

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence
 
 _TAG = "tag:yaml.org,2002:"
 _FITS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from gpu2dra_migrate import yaml_nodes
 from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.yaml_nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, compose
+from gpu2dra_migrate.text import nodes
+from gpu2dra_migrate.text.nodes import MAX_DEPTH, Mapping, Node, Scalar, Sequence, compose
 
 
 def value_of(text: str, index: int = -1) -> tuple[Node, str]:
@@ -20,7 +20,7 @@ def value_of(text: str, index: int = -1) -> tuple[Node, str]:
 
 
 def test_the_parser_is_the_one_in_c() -> None:
-    parser = vars(yaml_nodes)["CParser"]
+    parser = vars(nodes)["CParser"]
     assert parser is vars(sys.modules["_ruamel_yaml"])["CParser"]
     assert str(sys.modules["_ruamel_yaml"].__file__).endswith((".so", ".pyd"))
 
@@ -78,9 +78,7 @@ def test_an_anchor_name_used_twice_means_the_latest() -> None:
     root = compose("a: &x 1\nb: *x\nc: &x 2\nd: *x\n")[0].root
     assert isinstance(root, Mapping)
     targets = [
-        node.target.value
-        for node in root.children
-        if isinstance(node, yaml_nodes.Alias) and isinstance(node.target, Scalar)
+        node.target.value for node in root.children if isinstance(node, nodes.Alias) and isinstance(node.target, Scalar)
     ]
     assert targets == ["1", "2"]
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence as Items
 from typing import Any
 
-from gpu2dra_migrate.emit import Layout, block_value
 from gpu2dra_migrate.errors import NO_ROOM_FOR_DOCUMENT, CannotEdit
-from gpu2dra_migrate.source import Source, Splice
-from gpu2dra_migrate.yaml_nodes import Document, Mapping, Sequence
+from gpu2dra_migrate.text.emit import Layout, block_value
+from gpu2dra_migrate.text.nodes import Document, Mapping, Sequence
+from gpu2dra_migrate.text.source import Source, Splice
 
 _LICENCE = re.compile(r"copyright|spdx-license-identifier|licen[sc]e", re.IGNORECASE)
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpu2dra_migrate.errors import ALIAS, MERGE_KEY
-from gpu2dra_migrate.overlay import Entry, MapEdit, New, SeqEdit, data_of, opened, refuse, size_of
-from gpu2dra_migrate.patch import same
-from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Sequence
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Sequence
+from gpu2dra_migrate.text.overlay import Entry, MapEdit, New, SeqEdit, data_of, opened, refuse, size_of
+from gpu2dra_migrate.text.patch import same
+from gpu2dra_migrate.text.values import to_data
 
 MAX_KEPT_COPY = 12
 """Scalars that an alias may stand for when no operation names it, but its anchor does not keep its value."""

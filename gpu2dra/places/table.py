@@ -5,9 +5,9 @@ The first row that matches decides.
 
 from __future__ import annotations
 
-from gpu2dra.places_operators import OPERATORS, UNKNOWN
-from gpu2dra.places_row import FILE, KEYS, NAMES, TEXT, Place
-from gpu2dra.places_text import Form
+from gpu2dra.places.operators import OPERATORS, UNKNOWN
+from gpu2dra.places.row import FILE, KEYS, NAMES, TEXT, Place
+from gpu2dra.places.text import Form
 
 _MONITORING = (
     "monitoring.coreos.com/*|monitoring.openshift.io/*|monitoring.googleapis.com/*|operator.victoriametrics.com/*"

@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from gpu2dra.model import Operation
 from gpu2dra_migrate.errors import ALIAS, DUPLICATE_KEY, MERGE_KEY, CannotEdit
-from gpu2dra_migrate.patch import BadOperation, list_index, patch_one, tokens_of
-from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence
-from gpu2dra_migrate.yaml_values import is_merge, key_string, to_data
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.patch import BadOperation, list_index, patch_one, tokens_of
+from gpu2dra_migrate.text.values import is_merge, key_string, to_data
 
 MAX_OWN_COPY = 80
 """Scalars that an alias may stand for when an operation goes through it and it has to become a copy of its own."""

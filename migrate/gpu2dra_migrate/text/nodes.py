@@ -25,7 +25,7 @@ from ruamel.yaml.events import (
 )
 
 from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.yaml_marks import block_scalar_end, syntax_error
+from gpu2dra_migrate.text.marks import block_scalar_end, syntax_error
 
 BOM = "\ufeff"
 MAX_DEPTH = 200

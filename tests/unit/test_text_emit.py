@@ -10,7 +10,7 @@ import yaml12
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpu2dra_migrate.emit import (
+from gpu2dra_migrate.text.emit import (
     FlowStyle,
     Layout,
     Verbatim,
@@ -20,9 +20,9 @@ from gpu2dra_migrate.emit import (
     plain_is_safe,
     scalar,
 )
-from gpu2dra_migrate.patch import same
-from gpu2dra_migrate.yaml_nodes import compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text.nodes import compose
+from gpu2dra_migrate.text.patch import same
+from gpu2dra_migrate.text.values import to_data
 
 TEXTS = (
     st.text()

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu2dra.codes import finding
 from gpu2dra.kinds import KINDS
-from gpu2dra.places_operators import other_version
-from gpu2dra.places_row import FILE
-from gpu2dra.places_shapes import shape_of
-from gpu2dra.places_table import PLACES
-from gpu2dra.places_text import LOOKALIKE_WORD, TEXT_FORMS, Form, base_name, mentions, strongest
+from gpu2dra.places.operators import other_version
+from gpu2dra.places.row import FILE
+from gpu2dra.places.shapes import shape_of
+from gpu2dra.places.table import PLACES
+from gpu2dra.places.text import LOOKALIKE_WORD, TEXT_FORMS, Form, base_name, mentions, strongest
 from gpu2dra.pointers import pointer, segments
 from gpu2dra.resources import legacy_resource
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu2dra.model import Finding
-    from gpu2dra.places_row import Place
+    from gpu2dra.places.row import Place
 
 MAX_VISITS = 64
 """How often one block that aliases repeat is looked into: enough for people, and it bounds alias bombs and cycles."""

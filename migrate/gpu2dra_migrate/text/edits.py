@@ -8,19 +8,19 @@ from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from gpu2dra.model import Object, Operation
-from gpu2dra_migrate import source as splicing
-from gpu2dra_migrate.aliases import settle_aliases
-from gpu2dra_migrate.block_edits import edit_block_mapping, edit_block_sequence
-from gpu2dra_migrate.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
 from gpu2dra_migrate.errors import CannotEdit
-from gpu2dra_migrate.flow_edits import edit_flow_mapping, edit_flow_sequence
-from gpu2dra_migrate.layout import dash_offset, layout_of, refined
-from gpu2dra_migrate.new_documents import insertion
-from gpu2dra_migrate.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
-from gpu2dra_migrate.patch import tokens_of
-from gpu2dra_migrate.source import Source, Splice
-from gpu2dra_migrate.yaml_nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose, last_text
-from gpu2dra_migrate.yaml_values import key_string
+from gpu2dra_migrate.text import source as splicing
+from gpu2dra_migrate.text.aliases import settle_aliases
+from gpu2dra_migrate.text.block_edits import edit_block_mapping, edit_block_sequence
+from gpu2dra_migrate.text.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
+from gpu2dra_migrate.text.flow_edits import edit_flow_mapping, edit_flow_sequence
+from gpu2dra_migrate.text.layout import dash_offset, layout_of, refined
+from gpu2dra_migrate.text.new_documents import insertion
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose, last_text
+from gpu2dra_migrate.text.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
+from gpu2dra_migrate.text.patch import tokens_of
+from gpu2dra_migrate.text.source import Source, Splice
+from gpu2dra_migrate.text.values import key_string
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")

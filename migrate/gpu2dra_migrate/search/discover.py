@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate import git
-from gpu2dra_migrate.walk import Problem, holds, leads_out, walk
+from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.walk import Problem, holds, leads_out, walk
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gpu2dra_migrate.edits import DocumentEdit, edit, splices_of
 from gpu2dra_migrate.errors import ProofFailed
-from gpu2dra_migrate.proof import prove
-from gpu2dra_migrate.source import Splice
+from gpu2dra_migrate.text.edits import DocumentEdit, edit, splices_of
+from gpu2dra_migrate.text.proof import prove
+from gpu2dra_migrate.text.source import Splice
 
 TEXT = "a: 1  # one\nb:\n  c: 2\n"
 REMOVAL = [DocumentEdit(0, [{"op": "remove", "path": "/b/c"}, {"op": "add", "path": "/b/d", "value": "x"}])]

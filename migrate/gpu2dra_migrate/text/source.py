@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpu2dra_migrate.errors import LAYOUT, CannotEdit, ProofFailed
-from gpu2dra_migrate.yaml_nodes import BOM, Alias, Mapping, Node, Scalar
+from gpu2dra_migrate.text.nodes import BOM, Alias, Mapping, Node, Scalar
 
 _BLANK_REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?=\r?\n|\r?\Z)")
 _COMMENT_LINE = re.compile(r"[ \t]*#")

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpu2dra_migrate.yaml_values import resolve
+from gpu2dra_migrate.text.values import resolve
 
 
 class Verbatim(str):

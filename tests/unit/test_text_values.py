@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.patch import same
-from gpu2dra_migrate.yaml_nodes import compose
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text.nodes import compose
+from gpu2dra_migrate.text.patch import same
+from gpu2dra_migrate.text.values import to_data
 
 
 def data(text: str) -> Any:

@@ -10,12 +10,12 @@ import yaml12
 from ruamel.yaml import YAML
 from ruamel.yaml.error import ReusedAnchorWarning, YAMLError
 
-from gpu2dra_migrate.edits import DocumentEdit, splices_of
 from gpu2dra_migrate.errors import ProofFailed, YamlSyntaxError
-from gpu2dra_migrate.patch import BadOperation, copied, patched, same
-from gpu2dra_migrate.source import Splice
-from gpu2dra_migrate.yaml_nodes import BOM, Document, compose, last_text
-from gpu2dra_migrate.yaml_values import to_data
+from gpu2dra_migrate.text.edits import DocumentEdit, splices_of
+from gpu2dra_migrate.text.nodes import BOM, Document, compose, last_text
+from gpu2dra_migrate.text.patch import BadOperation, copied, patched, same
+from gpu2dra_migrate.text.source import Splice
+from gpu2dra_migrate.text.values import to_data
 
 
 def prove(

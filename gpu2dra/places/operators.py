@@ -5,7 +5,7 @@ Each names what that operator offers for DRA, as its published schema, release n
 
 from __future__ import annotations
 
-from gpu2dra.places_row import KEYS, NAMES, Place
+from gpu2dra.places.row import KEYS, NAMES, Place
 
 _WEBHOOK = "The webhook can convert its pods."
 _CONTAINER = "/**/containers|initContainers|steps|sidecars/*/resources|computeResources/limits|requests/*"

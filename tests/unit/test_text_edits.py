@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from gpu2dra.model import Operation
-from gpu2dra_migrate.edits import DocumentEdit, edit, locate
-from gpu2dra_migrate.emit import Verbatim
 from gpu2dra_migrate.errors import (
     ALIAS,
     DUPLICATE_KEY,
@@ -19,9 +17,11 @@ from gpu2dra_migrate.errors import (
     NO_ROOM_FOR_DOCUMENT,
     CannotEdit,
 )
-from gpu2dra_migrate.patch import BadOperation
-from gpu2dra_migrate.proof import prove
-from gpu2dra_migrate.yaml_nodes import compose
+from gpu2dra_migrate.text.edits import DocumentEdit, edit, locate
+from gpu2dra_migrate.text.emit import Verbatim
+from gpu2dra_migrate.text.nodes import compose
+from gpu2dra_migrate.text.patch import BadOperation
+from gpu2dra_migrate.text.proof import prove
 
 CLAIMS = [{"name": "gpu", "request": "main"}]
 TEMPLATE = {"kind": "ResourceClaimTemplate", "spec": {"devices": {"requests": [{"name": "main"}]}}}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gpu2dra_migrate.emit import FlowStyle, Layout
-from gpu2dra_migrate.source import Source
-from gpu2dra_migrate.yaml_nodes import Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.emit import FlowStyle, Layout
+from gpu2dra_migrate.text.nodes import Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.source import Source
 
 _COMMA = re.compile(r"(?:\s|#[^\n]*)*,")
 _BLANKS = re.compile(r"[ \t]*")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.emit import FlowStyle, flow_key
-from gpu2dra_migrate.layout import comma_after, entry_end, flow_style
-from gpu2dra_migrate.overlay import MapEdit, SeqEdit, data_of
-from gpu2dra_migrate.source import Splice
-from gpu2dra_migrate.yaml_nodes import Mapping, Sequence
+from gpu2dra_migrate.text.emit import FlowStyle, flow_key
+from gpu2dra_migrate.text.layout import comma_after, entry_end, flow_style
+from gpu2dra_migrate.text.nodes import Mapping, Sequence
+from gpu2dra_migrate.text.overlay import MapEdit, SeqEdit, data_of
+from gpu2dra_migrate.text.source import Splice
 
 if TYPE_CHECKING:
-    from gpu2dra_migrate.edits import Editor
+    from gpu2dra_migrate.text.edits import Editor
 
 
 class _Cells:

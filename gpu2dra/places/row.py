@@ -1,4 +1,4 @@
-"""What one row of the places table says and how it is matched; the rows are in places_operators and places_table."""
+"""What one row of the places table says and how it is matched; the rows are in `operators` and `table`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 
-from gpu2dra.places_text import TEXT_FORMS, Form
+from gpu2dra.places.text import TEXT_FORMS, Form
 
 FILE = "file"
 """Stands for the apiVersion of documents that have none; their kind is the one that `gpu2dra.places` reads off them."""

@@ -1,0 +1,1 @@
+"""Which files may hold a legacy request."""
