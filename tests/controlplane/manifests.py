@@ -17,13 +17,14 @@ _PLACEHOLDER = re.compile(
 )
 _KEY = re.compile(r"""([\w./-]+)["']?\s*:\s*["']?$""")
 """The key of a value that begins where the text ends."""
+_GPUS = re.compile(r"nvidia\.com/(?:gpu|mig-[\w.]+)")
 _NUMBERS = frozenset(
     {
         "backoffLimit", "completions", "containerPort", "count", "cpu", "ephemeral-storage", "maxReplicas", "memory",
-        "minReplicas", "num-gpus", "numHosts", "parallelism", "port", "replicas", "size", "targetPort",
+        "minReplicas", "num-gpus", "numHosts", "numProcPerNode", "parallelism", "port", "replicas", "size", "targetPort",
     }
 )  # fmt: skip
-"""Fields whose placeholder stands for a number; so does every extended resource."""
+"""Fields whose placeholder stands for a number; so do the amounts of GPUs."""
 
 
 def load(text: str) -> list[Object]:
@@ -47,7 +48,7 @@ def fill(text: str) -> str:
 
 def _value(text: str, position: int) -> str:
     found = _KEY.search(text[text.rfind("\n", 0, position) + 1 : position])
-    return "1" if found and (found[1] in _NUMBERS or "/" in found[1]) else "name"
+    return "1" if found and (found[1] in _NUMBERS or _GPUS.fullmatch(found[1])) else "name"
 
 
 def placed(client: Client, obj: Object, namespace: str) -> Object:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu2dra.names import canonical_json, digest, namer, shorten, subdomain, unique
+from gpu2dra.names import LABEL_LENGTH, SUBDOMAIN_LENGTH, canonical_json, digest, namer, shorten, subdomain, unique
 
 
 def test_canonical_json_sorts_keys_has_no_blanks_and_escapes_nothing_that_helm_does_not() -> None:
@@ -27,6 +27,7 @@ def test_the_digest_takes_what_is_no_unicode_text() -> None:
     [
         ("abc", 3, "", "abc"),
         ("abcd", 3, "", "abc"),
+        ("ab-", 3, "", "ab-"),
         ("abc", 5, "-9", "abc-9"),
         ("abcd", 5, "-9", "abc-9"),
         ("ab-cd", 5, "-9", "ab-9"),
@@ -54,6 +55,10 @@ def test_a_name_is_cut_before_its_tail(name: str, limit: int, tail: str, short: 
 )
 def test_a_taken_name_gets_the_first_free_number(name: str, taken: tuple[str, ...], limit: int, given: str) -> None:
     assert unique(name, taken, limit) == given
+
+
+def test_the_limits_are_those_of_rfc_1123() -> None:
+    assert (LABEL_LENGTH, SUBDOMAIN_LENGTH) == (63, 253)
 
 
 def test_claim_entries_are_labels_of_at_most_63_characters() -> None:

@@ -14,6 +14,7 @@ import pytest
 
 import gpu2dra
 from gpu2dra import ApiVersion, Context, Keep, Object, Options, Severity
+from gpu2dra.podspec import _sum
 from unit.build import (
     ADMISSION,
     FILE,
@@ -195,6 +196,27 @@ def test_r04_a_mig_profile_is_selected() -> None:
     assert made.operations[0].get("value") == [
         {"name": "mig", "resourceClaimTemplateName": made.templates[0]["metadata"]["name"]}
     ]
+
+
+def test_r04_the_message_says_what_becomes_of_it() -> None:
+    made = planned(pod(container("a", limits={GPU: 1, MIG: 2}), container("b", 1)))
+    gpu, mig = (template["metadata"]["name"] for template in made.templates)
+    assert [found.message for found in made.findings if found.code == "DRA001"] == [
+        (
+            f'Container "a" asks for 1 × nvidia.com/gpu and 2 × nvidia.com/mig-1g.5gb: becomes request "a" of claim "gpu" '
+            f'({gpu}), request "a-2" of claim "mig" ({mig}).'
+        ),
+        f'Container "b" asks for 1 × nvidia.com/gpu: becomes request "b" of claim "gpu" ({gpu}).',
+    ]
+    (whole,) = planned(pod(container("a", limits={GPU: 1, MIG: 2}))).templates
+    (first, *_) = planned(pod(container("a", limits={GPU: 1, MIG: 2}))).findings
+    assert first.message.endswith(f': becomes claim "gpu" ({whole["metadata"]["name"]}).')
+
+
+def test_r04_two_names_for_one_device_are_one_request() -> None:
+    assert _sum(1, 2) == 3
+    assert _sum(1, "$N") == "1 + $N"
+    assert _sum("$N", 1) == "$N + 1"
 
 
 # Rule 5: init containers share

@@ -478,7 +478,7 @@ REFUSED = [
     ("b:\n  <<: {x: 1}\n  x: 2\n", [remove("/b/x")], MERGE_KEY, (2, 3)),
     ("a:\n  x: 1\n  x: 2\n", [remove("/a/x")], DUPLICATE_KEY, (3, 3)),
     ("a:\n  1: {z: 1}\n  '1': 2\n", [add("/a/z", 1)], DUPLICATE_KEY, (3, 3)),
-    ("? a\n: b: 1\n? c\n: d\n", [remove("/c")], LAYOUT, (3, 3)),
+    ("? a\n: b: 1\n? c\n: d\n", [remove("/c")], LAYOUT, (1, 3)),
     ("{a: 1}\n", [add("/b", Verbatim("${X}"))], LAYOUT, (1, 1)),
     ("a: 1\n", [add("/b", Verbatim("${X: 1}"))], LAYOUT, (1, 1)),
     ('{"a": 1}\n', [add("/b", Verbatim("$X"))], LAYOUT, (1, 1)),
