@@ -24,8 +24,12 @@ class Device:
         return self.device_class.partition(".")[0]
 
     def request(self, name: str, count: int | str) -> Object:
-        """Return a device request in the shape of resource.k8s.io/v1."""
-        exactly: Object = {"deviceClassName": self.device_class, "count": count}
+        """Return a device request in the shape of resource.k8s.io/v1.
+
+        `allocationMode` is the API's default, written out: lists of requests are atomic, so that without it every
+        client-side apply would send a patch and three-way diffs would never be empty.
+        """
+        exactly: Object = {"deviceClassName": self.device_class, "allocationMode": "ExactCount", "count": count}
         if self.selectors:
             exactly["selectors"] = [{"cel": {"expression": expression}} for expression in self.selectors]
         return {"name": name, "exactly": exactly}

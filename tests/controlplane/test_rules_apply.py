@@ -95,12 +95,12 @@ def versions(cluster: Cluster, objects: list[Object]) -> list[str]:
     return seen
 
 
-def apply(cluster: Cluster, objects: list[Object], *flags: str) -> list[str]:
-    """Apply objects with kubectl in one input; return the kinds that the server refuses."""
+def apply(cluster: Cluster, objects: list[Object], *flags: str) -> tuple[list[str], list[str]]:
+    """Apply objects with kubectl in one input; return the kinds that the server refuses, and the lines it prints."""
     done = cluster.kubectl("apply", "-f-", *flags, stdin={"apiVersion": "v1", "kind": "List", "items": objects})
     refused = [obj["kind"] for obj in objects if f'"{obj["metadata"]["name"]}" is invalid' in done.stderr]
     assert done.returncode == bool(refused), done.stderr
-    return refused
+    return refused, done.stdout.splitlines()
 
 
 def in_order(made: list[Converted]) -> list[Object]:
@@ -112,10 +112,14 @@ def _twice(cluster: Cluster, flags: tuple[str, ...]) -> int:
     """Apply every shape twice; the second time must change nothing. Return how many there are."""
     made = [convert(each) for each in shapes(cluster)]
     objects = in_order(made)
-    assert apply(cluster, objects, *flags) == []
+    assert apply(cluster, objects, *flags)[0] == []
     before = versions(cluster, objects)
-    assert apply(cluster, objects, *flags) == []
+    refused, printed = apply(cluster, objects, *flags)
+    assert refused == []
     assert versions(cluster, objects) == before
+    # `configured` would say that a default is missing in the file, in a list that is compared as a whole.
+    templates = {line.split()[-1] for line in printed if line.startswith("resourceclaimtemplate")}
+    assert templates == {"serverside-applied" if flags else "unchanged"}
     assert not [each for each in made if not same_claims(cluster.client.read(each.object), each.object)]
     return len(made)
 
@@ -123,7 +127,7 @@ def _twice(cluster: Cluster, flags: tuple[str, ...]) -> int:
 def test_r15_client_side(cluster: Cluster, answer: Answer) -> None:
     """Nine kinds, converted, by `kubectl apply`, and once more."""
     count = _twice(cluster, ())
-    answer(f"all {count} taken as written; the second time resourceVersions stay")
+    answer(f"all {count} taken as written; the second time resourceVersions stay and templates are `unchanged`")
 
 
 def test_r15_server_side(cluster: Cluster, answer: Answer) -> None:
@@ -136,8 +140,8 @@ def _over_legacy(cluster: Cluster, flags: tuple[str, ...]) -> list[str]:
     """Apply every shape as legacy, then converted. Return the kinds that refuse the change."""
     legacy = shapes(cluster)
     made = [convert(each) for each in legacy]
-    assert apply(cluster, legacy, *flags) == []
-    refused = apply(cluster, in_order(made), *flags)
+    assert apply(cluster, legacy, *flags)[0] == []
+    refused, _ = apply(cluster, in_order(made), *flags)
     told = {each.object["kind"] for each in made if "DRA103" in each.codes}
     assert told == {*refused, "ReplicationController", "ReplicaSet"}  # these take it, and keep the pods that they have
     for each in made:

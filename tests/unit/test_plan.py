@@ -181,6 +181,7 @@ def test_r04_a_mig_profile_is_selected() -> None:
             "name": "main",
             "exactly": {
                 "deviceClassName": "mig.nvidia.com",
+                "allocationMode": "ExactCount",
                 "count": 3,
                 "selectors": [
                     {
@@ -615,7 +616,7 @@ def test_r09_each_version_has_its_shape(version: ApiVersion) -> None:
     (template,) = planned(deployment(container("main", 1)), Options(api_version=version)).templates
     assert template["apiVersion"] == version.value
     (request,) = template["spec"]["spec"]["devices"]["requests"]
-    inner = {"deviceClassName": GPU_CLASS, "count": 1}
+    inner = {"deviceClassName": GPU_CLASS, "allocationMode": "ExactCount", "count": 1}
     assert request == (
         {"name": "main", **inner} if version is ApiVersion.V1BETA1 else {"name": "main", "exactly": inner}
     )
@@ -896,7 +897,7 @@ def test_r13_converted_input_gives_an_empty_plan(options: Options) -> None:
 
 
 RECORD = '{"containers":{"main":{"nvidia.com/gpu":1}},"templates":{"gpu-91eca471":%s}}'
-SPEC = '{"spec":{"devices":{"requests":[{"exactly":{"count":1,"deviceClassName":"gpu.nvidia.com"},"name":"main"}]}}}'
+SPEC = '{"spec":{"devices":{"requests":[{"exactly":{"allocationMode":"ExactCount","count":1,"deviceClassName":"gpu.nvidia.com"},"name":"main"}]}}}'
 
 
 def admitted() -> Object:

@@ -101,12 +101,13 @@ def test_the_built_in_device(name: str, device: Device) -> None:
 def test_a_request_has_the_shape_of_v1() -> None:
     assert Device("gpu.nvidia.com").request("main", 2) == {
         "name": "main",
-        "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2},
+        "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2},
     }
     assert Device("c.example.com", ("a", "b")).request("main", "${N}") == {
         "name": "main",
         "exactly": {
             "deviceClassName": "c.example.com",
+            "allocationMode": "ExactCount",
             "count": "${N}",
             "selectors": [{"cel": {"expression": "a"}}, {"cel": {"expression": "b"}}],
         },

@@ -46,7 +46,16 @@ def test_a_template_of_the_converter() -> None:
         "spec": {
             "spec": {
                 "devices": {
-                    "requests": [{"name": "main", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]
+                    "requests": [
+                        {
+                            "name": "main",
+                            "exactly": {
+                                "deviceClassName": "gpu.nvidia.com",
+                                "allocationMode": "ExactCount",
+                                "count": 2,
+                            },
+                        }
+                    ]
                 }
             }
         },
@@ -97,6 +106,7 @@ def test_the_digest_covers_group_and_kind_but_not_the_name() -> None:
                     "name": "main",
                     "exactly": {
                         "deviceClassName": "mig.nvidia.com",
+                        "allocationMode": "ExactCount",
                         "count": 1,
                         "selectors": [{"cel": {"expression": "true"}}],
                     },
@@ -110,6 +120,7 @@ def test_the_digest_covers_group_and_kind_but_not_the_name() -> None:
                     "name": "main",
                     "exactly": {
                         "deviceClassName": "mig.nvidia.com",
+                        "allocationMode": "ExactCount",
                         "count": 1,
                         "selectors": [{"cel": {"expression": "true"}}],
                     },
@@ -122,6 +133,7 @@ def test_the_digest_covers_group_and_kind_but_not_the_name() -> None:
                 {
                     "name": "main",
                     "deviceClassName": "mig.nvidia.com",
+                    "allocationMode": "ExactCount",
                     "count": 1,
                     "selectors": [{"cel": {"expression": "true"}}],
                 }
