@@ -65,8 +65,8 @@ _ROWS: tuple[Code, ...] = (
         "DRA103",
         "recreate",
         _I,
-        "The pod template of this kind cannot change once the object exists.",
-        "If it is already running, delete it and apply the converted manifest.",
+        "The pods of an object of this kind that exists keep the old spec; a Job or a Pod refuses the change.",
+        "If it is already running, delete it (of a ReplicaSet, its pods) and apply the converted manifest.",
     ),
     Code(
         "DRA104",
@@ -136,9 +136,8 @@ _ROWS: tuple[Code, ...] = (
         "placeholder-amount",
         _W,
         "The amount is a placeholder that is filled in later. It becomes the count of the claim as it stands.",
-        "Make sure that it is never filled with 0: a count of 0 is refused. A changed value does not change the "
-        "name of "
-        "the template, so a template that is already in the cluster must be deleted first.",
+        "Make sure that it is never filled with 0: the API server stores a count of 0 as 1. A changed value does not "
+        "change the name of the template, so a template that is already in the cluster must be deleted first.",
     ),
     Code(
         "DRA113",

@@ -95,7 +95,7 @@ def _join(obj: Object, kind: Kind, pods: list[PodPlan], references: tuple[Operat
 def _object_notes(kind: Kind, own_file: bool) -> Iterator[Finding]:
     if kind.recreate and not own_file:
         yield finding(
-            "DRA103", "/kind", f"A {kind.kind} that exists cannot change its pods: delete it before you apply this."
+            "DRA103", "/kind", f"A {kind.kind} that exists keeps its old pods: delete it, or them, when you apply this."
         )
     if own_file:
         yield finding(

@@ -59,7 +59,9 @@ def test_twins_fit_where_legacy_pods_do_and_reach_the_right_devices(
 def test_twins_do_not_fit_where_legacy_pods_do_not(
     start_control_plane: StartControlPlane, record_property: Record
 ) -> None:
-    client, found = equivalence.start(start_control_plane, Options(filter_timeout=SEARCH), gpus.device_classes())
+    client, found = equivalence.start(
+        start_control_plane, Options(filter_timeout=SEARCH, max_backoff=600), gpus.device_classes()
+    )
     placements = [placement for case in found for placement in case.placements(NAMESPACE, fits=False)]
     verdicts = trial.run(client, NAMESPACE, placements)
     problems = [verdict.unexpected for verdict in verdicts if verdict.unexpected]

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import jsonpatch
 
 from controlplane import gpus, scheduling
-from controlplane.client import STRATEGIC_MERGE_PATCH, Object
+from controlplane.client import STRATEGIC_MERGE_PATCH, Object, wait_for
 from controlplane.testbed import AddMachines, Cluster
 from controlplane.workloads import (
     ADMISSION,
@@ -28,7 +28,9 @@ from gpu2dra import plan
 
 Answer = Callable[[str], None]
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
-QUIET = 0.3
+GATE = [{"name": "example.com/quiet"}]
+"""Keeps the scheduler from writing to a pod."""
+QUIET = 0.5
 """Seconds without a new resourceVersion after which controllers have written what they have to write of an object."""
 
 
@@ -42,7 +44,7 @@ def shapes(cluster: Cluster) -> list[Object]:
     template = {"metadata": {"labels": labels}, "spec": spec}
     selected = {"selector": {"matchLabels": labels}, "template": template}
     kinds: dict[tuple[str, str], Object] = {
-        ("v1", "Pod"): {"spec": {**spec, "schedulingGates": [{"name": "example.com/quiet"}]}},
+        ("v1", "Pod"): {"spec": {**spec, "schedulingGates": GATE}},
         ("v1", "PodTemplate"): {"template": template},
         ("v1", "ReplicationController"): {"spec": {"replicas": 0, "selector": labels, "template": template}},
         ("apps/v1", "ReplicaSet"): {"spec": {"replicas": 0, **selected}},
@@ -82,11 +84,20 @@ def same_claims(stored: Object, written: Object) -> bool:
 
 
 def versions(cluster: Cluster, objects: list[Object]) -> list[str]:
-    """Return the resourceVersions of objects once nobody has written to any of them for a while."""
+    """Return the resourceVersions of objects once nobody has written to any of them for a while.
+
+    A controller writes the names of a pod's claims into its status; that comes first.
+    """
 
     def now() -> list[str]:
         return [cluster.client.read(obj)["metadata"]["resourceVersion"] for obj in objects]
 
+    pods = [obj for obj in objects if obj["kind"] == "Pod"]
+    wanted = sum(len(obj["spec"]["resourceClaims"]) for obj in pods)
+    wait_for(
+        "all claims are named",
+        lambda: sum(len(scheduling.claim_names(cluster.client.read(obj))) for obj in pods) == wanted,
+    )
     seen, since = now(), time.monotonic()
     while time.monotonic() - since < QUIET:
         newer = now()
@@ -223,7 +234,7 @@ def test_r13_converted_input(cluster: Cluster, machines: AddMachines, answer: An
 
 def test_r13_reapplied(cluster: Cluster, answer: Answer) -> None:
     """A bare legacy Pod, converted at admission, applied again from the same file, on either side."""
-    legacy = cluster.here(one_gpu("bare", 2))
+    legacy = cluster.here(one_gpu("bare", 2, schedulingGates=GATE))
     versions(cluster, [admitted(cluster, legacy)])
     stored = cluster.client.read(legacy)
     for flags in ((), ("--server-side", "--force-conflicts")):

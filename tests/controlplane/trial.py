@@ -229,8 +229,9 @@ def _record_claims(client: Client, namespace: str, pods: Iterable[Object]) -> No
 
 
 def _refusal(pod: Object) -> str:
+    """Return why the scheduler did not bind a pod, if it tried; 1.37 calls it an error of its own when time was up."""
     for condition in pod.get("status", {}).get("conditions", []):
-        if condition["type"] == "PodScheduled" and condition.get("reason") == "Unschedulable":
+        if condition["type"] == "PodScheduled" and condition.get("reason") in ("Unschedulable", "SchedulerError"):
             return str(condition["message"])
     return ""
 
