@@ -55,7 +55,8 @@ def _container(demand: Demand) -> Iterator[Finding]:
     for legacy in demand.legacy:
         if is_placeholder(legacy.amount):
             where = pointer(demand.path, "resources", "limits", legacy.resource.name)
-            yield finding("DRA112", where, f"The count of the claim is {legacy.amount}; filled with 0 it is 1 to the server.")
+            text = f"The count of the claim is {legacy.amount}; filled with 0 it is 1 to the server."
+            yield finding("DRA112", where, text)
     environment = demand.container.get("env")
     for index, variable in enumerate(environment if isinstance(environment, list) else ()):
         if isinstance(variable, dict) and variable.get("name") == "NVIDIA_VISIBLE_DEVICES":
