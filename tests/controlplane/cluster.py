@@ -58,6 +58,8 @@ class Options:
     """Served API versions; by default the old ones of DRA are served too, where the server still knows them."""
     max_backoff: int = 2
     """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
+    audit: bool = True
+    """Whether there is an audit log, which costs a trial of thousands of pods some of its time."""
     filter_timeout: float = 10.0
     """Seconds that the scheduler looks for a pod's devices on one node; Kubernetes' own default, too."""
 
@@ -187,11 +189,12 @@ class ControlPlane:
             "--service-account-signing-key-file": signing,
             "--service-cluster-ip-range": "10.0.0.0/24",
             "--allow-privileged": "true",
-            "--audit-policy-file": policy,
-            "--audit-log-path": self.audit_log,
-            "--audit-log-mode": "blocking",  # an answered request is in the log
             "--disable-admission-plugins": _NO_ADMISSION,
         }
+        if self.options.audit:
+            flags["--audit-policy-file"] = policy
+            flags["--audit-log-path"] = self.audit_log
+            flags["--audit-log-mode"] = "blocking"  # an answered request is in the log
         if self.options.admission_plugins:
             flags["--enable-admission-plugins"] = ",".join(self.options.admission_plugins)
         if self.options.runtime_config:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import jsonpatch
 
-from controlplane import trial
+from controlplane import supply, trial
 from controlplane.client import Client, Object
 from controlplane.cluster import Options
 from controlplane.pods import Wish, needs, sample, wishes
@@ -20,7 +20,7 @@ from gpu2dra import Options as Choices
 NUMBER = 300
 NAMESPACE = "equivalence"
 TEMPLATE = "network"
-CONTEXT = Context(claim_classes={("ResourceClaimTemplate", TEMPLATE): frozenset({trial.NETWORK})})
+CONTEXT = Context(claim_classes={("ResourceClaimTemplate", TEMPLATE): frozenset({supply.NETWORK})})
 
 Record = Callable[[str, object], None]
 
@@ -73,7 +73,7 @@ def case(client: Client, namespace: str, number: int, text: str) -> Case:
 
 def cases(client: Client, namespace: str) -> list[Case]:
     """Return the sample, converted, with the templates created."""
-    client.create(trial.network_template(TEMPLATE) | {"metadata": {"name": TEMPLATE, "namespace": namespace}})
+    client.create(supply.network_template(TEMPLATE) | {"metadata": {"name": TEMPLATE, "namespace": namespace}})
     texts = list(enumerate(sample(NUMBER)))
     found = trial.each(lambda numbered: case(client, namespace, *numbered), texts)
     # As the webhook does it, equal specs are one template.
@@ -87,7 +87,7 @@ def start(
 ) -> tuple[Client, list[Case]]:
     """Start a control plane with these DeviceClasses, whose nodes are all of a trial's; return the sample in it."""
     client = start_control_plane(options).client
-    for obj in (*classes, *trial.network()):
+    for obj in (*classes, *supply.network()):
         client.create(obj)
     add_namespace(client, NAMESPACE)
     return client, cases(client, NAMESPACE)

@@ -21,7 +21,8 @@ _GPUS = re.compile(r"nvidia\.com/(?:gpu|mig-[\w.]+)")
 _NUMBERS = frozenset(
     {
         "backoffLimit", "completions", "containerPort", "count", "cpu", "ephemeral-storage", "maxReplicas", "memory",
-        "minReplicas", "num-gpus", "numHosts", "numProcPerNode", "parallelism", "port", "replicas", "size", "targetPort",
+        "minReplicas", "num-gpus", "numHosts", "numProcPerNode", "parallelism", "port", "replicas", "size",
+        "targetPort",
     }
 )  # fmt: skip
 """Fields whose placeholder stands for a number; so do the amounts of GPUs."""

@@ -73,7 +73,7 @@ def shape(verdict: Verdict) -> dict[str, tuple[dict[str, int], dict[tuple[str, s
 def test_the_scheduler_reads_a_legacy_pod_as_the_converter_does(
     start_control_plane: StartControlPlane, record_property: Record
 ) -> None:
-    client, found = equivalence.start(start_control_plane, Options(), classes())
+    client, found = equivalence.start(start_control_plane, Options(audit=False), classes())
     verdicts = {
         verdict.placement.name: verdict
         for verdict in trial.run(client, NAMESPACE, [one for case in found for one in placements(case)])

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from controlplane import gpus, scheduling
+from controlplane import gpus, scheduling, supply
 from controlplane.client import APPLY_PATCH, Client, Object
 from controlplane.pods import RESOURCES
 
-NETWORK = "nic.example.com"
-"""Driver and class of the claims that some pods hold anyway; every node reaches its devices."""
-_NETWORK_POOLS = 4
-_POOL_SIZE = 128
 _CLAIMS = "resource.k8s.io/v1"
 _ENTRY = "resource.kubernetes.io/pod-claim-name"
 """The annotation of a generated claim that names the entry in spec.resourceClaims which it was made for."""
@@ -57,7 +52,7 @@ class Placement:
         """Return the node, and its slice."""
         if self.plugin:
             return gpus.Machine(self.name, resources=self.node).objects()
-        return gpus.Machine(self.name, lambda name: devices(name, self.node)).objects()
+        return gpus.Machine(self.name, lambda name: supply.devices(name, self.node)).objects()
 
 
 @dataclass(slots=True)
@@ -106,49 +101,6 @@ class Verdict:
             return ""
         found = "was bound" if self.bound else f"was not bound ({self.message or 'never tried'})"
         return f"{self.placement.name} {found} where {dict(self.placement.node)} are free"
-
-
-def devices(node: str, counts: Mapping[str, int]) -> list[Object]:
-    """Return devices of a node: whole GPUs, and one GPU cut for each MIG slice."""
-    found = [gpus.gpu(index, gpus.A100, node) for index in range(counts.get("nvidia.com/gpu", 0))]
-    for resource, profile in RESOURCES.items():
-        if profile:
-            cut = profiles()[profile]
-            found += [gpus.mig(len(found) + index, gpus.A100, node, cut, 0) for index in range(counts.get(resource, 0))]
-    return found
-
-
-def profiles() -> dict[str, gpus.MigProfile]:
-    """Return the MIG profiles of the product whose devices the nodes have."""
-    larger = dataclasses.replace(gpus.A100_MIG["3g.20gb"], name="3g.20gb+me", number=21)
-    return {**gpus.A100_MIG, larger.name: larger}
-
-
-def network() -> list[Object]:
-    """Return a class of another driver, and enough devices of it that all nodes reach."""
-    expression = f"device.driver == '{NETWORK}'"
-    made: list[Object] = [
-        {
-            "apiVersion": _CLAIMS,
-            "kind": "DeviceClass",
-            "metadata": {"name": NETWORK},
-            "spec": {"selectors": [{"cel": {"expression": expression}}]},
-        }
-    ]
-    for number in range(_NETWORK_POOLS):
-        pool = {"name": f"fabric-{number}", "generation": 1, "resourceSliceCount": 1}
-        ports = [{"name": f"port-{index}"} for index in range(_POOL_SIZE)]
-        spec = {"driver": NETWORK, "allNodes": True, "pool": pool, "devices": ports}
-        name = f"fabric-{number}"
-        made.append({"apiVersion": _CLAIMS, "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec})
-    return made
-
-
-def network_template(name: str, count: int = 1) -> Object:
-    """Return a template, not ours, of claims for network devices."""
-    request = {"name": "port", "exactly": {"deviceClassName": NETWORK, "count": count}}
-    spec = {"spec": {"devices": {"requests": [request]}}}
-    return {"apiVersion": _CLAIMS, "kind": "ResourceClaimTemplate", "metadata": {"name": name}, "spec": spec}
 
 
 def pinned(pod: Object, name: str, namespace: str) -> Object:
@@ -248,7 +200,7 @@ def _read_claims(pod: Object, claims: Mapping[str, Object], verdict: Verdict) ->
         verdict.asked += _asked(claim)
         for _, driver, device in _results(claim):
             if driver == gpus.DRIVER:
-                verdict.allocated[resource_of(device)].add(device)
+                verdict.allocated[supply.resource_of(device)].add(device)
     for container in scheduling.containers(pod):
         name = container["name"]
         uses = [
@@ -264,7 +216,7 @@ def _read_claims(pod: Object, claims: Mapping[str, Object], verdict: Verdict) ->
                 if wanted not in (None, request):
                     continue
                 if driver == gpus.DRIVER:
-                    verdict.devices[name][resource_of(device)].append(device)
+                    verdict.devices[name][supply.resource_of(device)].append(device)
                 else:
                     verdict.others[name] += 1
 
@@ -272,19 +224,10 @@ def _read_claims(pod: Object, claims: Mapping[str, Object], verdict: Verdict) ->
 def _asked(claim: Object) -> int:
     requests = claim.get("spec", {}).get("devices", {}).get("requests", [])
     exact = [request["exactly"] for request in requests]
-    return sum(int(request["count"]) for request in exact if request["deviceClassName"] != NETWORK)
+    return sum(int(request["count"]) for request in exact if request["deviceClassName"] != supply.NETWORK)
 
 
 def _results(claim: Object) -> list[tuple[str, str, str]]:
     allocation = claim.get("status", {}).get("allocation", {})
     results = allocation.get("devices", {}).get("results", [])
     return [(result["request"], result["driver"], result["device"]) for result in results]
-
-
-def resource_of(device: str) -> str:
-    """Return the resource that a device of `devices` counts for, by its name."""
-    for resource, profile in RESOURCES.items():
-        shown = profile.replace(".", "").replace("+", "-")
-        if profile and f"-mig-{shown}-{profiles()[profile].number}-" in device:
-            return resource
-    return "nvidia.com/gpu"
