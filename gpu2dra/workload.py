@@ -173,8 +173,6 @@ def _plan_wrapped(obj: Object, kind: Kind, options: Options, context: Context) -
     inner = context if listed else _inside(obj, context)
     # Last item first, so that an insertion does not move what comes after it.
     for path, item in reversed([match for pattern in kind.objects for match in matches(obj, pattern)]):
-        if not isinstance(item, dict):
-            continue
         part = plan(item, options, inner)
         operations += [{**operation, "path": path + operation["path"]} for operation in part.operations]
         if listed and not part.own_file:

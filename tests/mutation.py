@@ -49,9 +49,20 @@ class Mutant(NamedTuple):
     source: str
 
 
+def names() -> list[str]:
+    """Return the modules of the core, `places.table` for one in a package of its own."""
+    found = (".".join(path.relative_to(CORE).with_suffix("").parts) for path in CORE.rglob("*.py"))
+    return sorted(name for name in found if name not in LEFT_OUT and not name.endswith(".__init__"))
+
+
+def source_of(module: str) -> str:
+    """Return the source text of a module of the core."""
+    return (CORE / f"{module.replace('.', '/')}.py").read_text("utf-8")
+
+
 def mutants(module: str) -> Iterator[Mutant]:
     """Yield every mutant of a module of the core."""
-    tree = ast.parse((CORE / f"{module}.py").read_text("utf-8"))
+    tree = ast.parse(source_of(module))
     decorators = {
         inner
         for node in ast.walk(tree)
@@ -139,11 +150,8 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def tests_of(module: str) -> list[str]:
     """Return the test files that must notice a change of `module`, its own first."""
     folder = ROOT / "tests" / "unit"
-    own = (
-        "places"
-        if module.startswith("places_")
-        else {"devices": "resources", "podspec": "plan", "workload": "plan"}.get(module, module)
-    )
+    own = {"devices": "resources", "podspec": "plan", "workload": "plan", "notes": "plan"}.get(module, module)
+    own = own.split(".")[0]
     files = dict.fromkeys([folder / f"test_{own}.py", folder / "test_plan.py"])
     return [str(file) for file in files if file.exists()]
 
@@ -191,18 +199,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--every", type=int, default=1, help="take only every n-th mutant")
     chosen = parser.parse_args(arguments)
-    modules = chosen.modules or sorted(path.stem for path in CORE.glob("*.py") if path.stem not in LEFT_OUT)
+    modules = chosen.modules or names()
     made: Counter[str] = Counter()
     left: Counter[str] = Counter()
     for module in modules:
-        unchanged = Mutant(module, 0, "", (CORE / f"{module}.py").read_text("utf-8"))
+        unchanged = Mutant(module, 0, "", source_of(module))
         if not list(survivors([unchanged], 1)):
             print(f"{module}: its tests fail without a change")
             return 1
         todo = list(mutants(module))[:: chosen.every]
         for mutant in survivors(todo, chosen.jobs):
             left[module] += 1
-            print(f"{module}.py:{mutant.line}: {mutant.change}", flush=True)
+            print(f"{module}:{mutant.line}: {mutant.change}", flush=True)
         made[module] = len(todo)
         print(f"{module}: {made[module]} mutants, {left[module]} survived", flush=True)
     print(f"all: {made.total()} mutants, {left.total()} survived")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from controlplane.client import Object
+from controlplane.client import Answer, Object
 from controlplane.manifests import load
 from gpu2dra import Options
+from gpu2dra.kinds import kind_of
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.runner import Mode, Settings, run
 
@@ -72,3 +74,14 @@ def identity(obj: Object) -> tuple[str, str, str, str]:
     metadata = obj.get("metadata") or {}
     name = str(metadata.get("name") or metadata.get("generateName"))
     return obj["apiVersion"], obj["kind"], str(metadata.get("namespace")), name
+
+
+def is_built_in(obj: Object) -> bool:
+    """Return whether every server serves the kind."""
+    kind = kind_of(obj)
+    return obj["kind"] == TEMPLATE or (kind is not None and kind.since.startswith("Kubernetes"))
+
+
+def complaint(answer: Answer) -> str:
+    """Return what the server says against an object, without the names that it gives it; empty when it takes it."""
+    return "" if answer.accepted else re.sub(r'^[^"]*"[^"]*"', "", str(answer.object["message"]))

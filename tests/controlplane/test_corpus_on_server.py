@@ -7,31 +7,17 @@ the server objects to, it must object to in the original too.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from controlplane import trial
-from controlplane.client import Answer, Object
-from controlplane.converted import TEMPLATE, Pair, pairs
+from controlplane.converted import TEMPLATE, Pair, complaint, is_built_in, pairs
 from controlplane.equivalence import Record
 from controlplane.manifests import placed
 from controlplane.testbed import Cluster
-from gpu2dra.kinds import kind_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-def is_built_in(obj: Object) -> bool:
-    """Return whether every server serves the kind."""
-    kind = kind_of(obj)
-    return obj["kind"] == TEMPLATE or (kind is not None and kind.since.startswith("Kubernetes"))
-
-
-def complaint(answer: Answer) -> str:
-    """Return what the server says against an object, without the names that it gives it; empty when it takes it."""
-    return "" if answer.accepted else re.sub(r'^[^"]*"[^"]*"', "", str(answer.object["message"]))
 
 
 def test_the_server_takes_every_converted_object_of_a_built_in_kind(

@@ -20,10 +20,9 @@ import yaml12
 from controlplane import build, minimal, trial
 from controlplane.client import Answer, Client, Object, wait_for
 from controlplane.cluster import ControlPlane
-from controlplane.converted import TEMPLATE, Pair, pairs
+from controlplane.converted import TEMPLATE, Pair, complaint, is_built_in, pairs
 from controlplane.equivalence import Record
 from controlplane.manifests import placed
-from controlplane.test_corpus_on_server import complaint, is_built_in
 from controlplane.testbed import add_namespace
 from gpu2dra import plan
 from gpu2dra.kinds import KINDS, Kind

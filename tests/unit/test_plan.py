@@ -204,8 +204,8 @@ def test_r04_the_message_says_what_becomes_of_it() -> None:
     gpu, mig = (template["metadata"]["name"] for template in made.templates)
     assert [found.message for found in made.findings if found.code == "DRA001"] == [
         (
-            f'Container "a" asks for 1 × nvidia.com/gpu and 2 × nvidia.com/mig-1g.5gb: becomes request "a" of claim "gpu" '
-            f'({gpu}), request "a-2" of claim "mig" ({mig}).'
+            'Container "a" asks for 1 × nvidia.com/gpu and 2 × nvidia.com/mig-1g.5gb: becomes '
+            f'request "a" of claim "gpu" ({gpu}), request "a-2" of claim "mig" ({mig}).'
         ),
         f'Container "b" asks for 1 × nvidia.com/gpu: becomes request "b" of claim "gpu" ({gpu}).',
     ]
@@ -306,6 +306,13 @@ def test_r06_a_claim_holds_32_requests_and_32_devices(amounts: list[int], templa
     assert ("DRA107" in codes(made)) == note
     entries = ["gpu", "gpu-2"][: len(templates)]
     assert [entry["name"] for entry in made.operations[0].get("value", [])] == entries
+
+
+def test_r06_claims_from_templates_that_are_there_already_count() -> None:
+    mine = [{"name": "mine", "resourceClaimTemplateName": "t"}, {"name": "other", "resourceClaimName": "o"}, "text"]
+    assert "DRA107" not in codes(planned(pod(container("main", 1), resourceClaims=mine[1:])))
+    (told,) = [f for f in planned(pod(container("main", 1), resourceClaims=mine)).findings if f.code == "DRA107"]
+    assert (told.path, told.message.split(";")[0]) == ("/spec", "The pod gets 2 claims from templates")
 
 
 def test_r06_one_container_above_32_is_refused() -> None:
@@ -720,6 +727,8 @@ def test_r10_a_positive_priority_is_converted_with_a_warning(spec: Any, prioriti
     made = planned(pod(container("main", 1), **spec), context=Context(priorities=priorities))
     assert made
     assert [p for c, p in spots(made) if c == "DRA104"] == ([f"/spec/{told}"] if told else [])
+    shown = [found.message.split(":")[0] for found in made.findings if found.code == "DRA104"]
+    assert shown == ([f"{told} {spec[told]}"] if told else [])
 
 
 # Rule 11: kinds
@@ -808,6 +817,15 @@ def test_r11_a_list_holds_each_template_before_its_user() -> None:
     assert not planned(after)
 
 
+def test_r11_findings_and_access_of_a_list_stand_in_the_order_of_its_items() -> None:
+    items = [deployment(container(name, 1), name=name) for name in ("c", "a", "b")]
+    made = planned({"apiVersion": "v1", "kind": "List", "items": [*items, GPU, {"kind": "X", "nvidia.com/gpu": 1}]})
+    assert [access.container for access in made.access] == ["c", "a", "b"]
+    base = "/spec/template/spec/containers/0/resources/limits/nvidia.com~1gpu"
+    assert [spot for spot in spots(made) if spot[0] == "DRA001"] == [("DRA001", f"/items/{n}{base}") for n in range(3)]
+    assert [path for code, path in spots(made) if code != "DRA001"] == ["/items/3", "/items/4/nvidia.com~1gpu"]
+
+
 def test_r11_an_item_with_generate_name_keeps_its_template_out_of_the_list() -> None:
     item = deployment(container("main", 1), kind="Job")
     item["metadata"] = {"generateName": "x-"}
@@ -835,6 +853,71 @@ def test_r11_the_template_of_a_wrapped_object_stands_beside_the_wrapper() -> Non
     assert len(planned(apply(obj, made), context=Context(renames=renames)).operations) == 1
     obj["metadata"] = {"generateName": "w-"}
     assert planned(obj).own_file
+
+
+def wrapper(*inner: Object, **meta: Any) -> Object:
+    """Return an AppWrapper around some objects."""
+    components = [{"template": item} for item in inner]
+    return {
+        "apiVersion": "workload.codeflare.dev/v1beta2",
+        "kind": "AppWrapper",
+        "metadata": {"name": "w"} | meta,
+        "spec": {"components": components},
+    }
+
+
+def test_r11_templates_of_wrapped_objects_stand_in_their_order() -> None:
+    made = planned(wrapper(*(deployment(container("main", 1), name=name) for name in ("c", "a", "b"))))
+    assert [template["metadata"]["name"].split("-")[0] for template in made.templates] == ["c", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "copied"),
+    [
+        ({"a": "1"}, None, {"a": "1"}),
+        ({"a": "1", "b": "1"}, {"b": "2"}, {"a": "1", "b": "2"}),
+        ({"a": "1"}, "text", {"a": "1"}),
+        ("text", {"b": "2"}, {"b": "2"}),
+        ({}, {"b": "2"}, {"b": "2"}),
+        ({}, None, None),
+    ],
+)
+def test_r11_labels_and_annotations_of_the_wrapper_are_those_of_what_it_wraps(
+    outer: Any, inner: Any, copied: Any
+) -> None:
+    item = deployment(container("main", 1), kind="Job", meta={"labels": inner} if inner is not None else {})
+    (template,) = planned(wrapper(item, labels=outer)).templates
+    assert template["metadata"].get("labels") == copied
+    waves = {"argocd.argoproj.io/sync-wave": "3"}
+    (template,) = planned(wrapper(deployment(container("main", 1)), annotations=waves)).templates
+    assert template["metadata"]["annotations"]["argocd.argoproj.io/sync-wave"] == "2"
+
+
+def test_r11_a_pod_spec_without_a_template_around_it() -> None:
+    obj = {
+        "apiVersion": "serving.kserve.io/v1alpha1",
+        "kind": "ServingRuntime",
+        "metadata": {"name": "s"},
+        "spec": {"containers": [container("kserve-container", 1)]},
+    }
+    made = planned(obj)
+    assert reached(made) == {"kserve-container": 1}
+    assert made.access[0].path == "/spec/containers/0"
+    assert not planned(obj | {"spec": "text"})
+
+
+def test_r11_what_an_operator_reads_and_has_no_other_field_for_stays() -> None:
+    job = {"name": "node", "template": {"spec": {"template": {"spec": {"containers": [container("node", 4)]}}}}}
+    obj = {
+        "apiVersion": "trainer.kubeflow.org/v1alpha1",
+        "kind": "TrainingRuntime",
+        "metadata": {"name": "t"},
+        "spec": {"mlPolicy": {"xgboost": {}}, "template": {"spec": {"replicatedJobs": [job]}}},
+    }
+    made = planned(obj)
+    assert not made
+    assert made.templates == ()
+    assert codes(made) == ["DRA315"]
 
 
 # Rule 12: neighbours
@@ -865,6 +948,8 @@ def test_r12_a_resource_quota_on_the_resource_is_told() -> None:
 def test_r12_a_queue_of_kueue_is_told() -> None:
     obj = deployment(container("main", 1), kind="Job", meta={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
     assert ("DRA110", "/metadata/labels/kueue.x-k8s.io~1queue-name") in spots(planned(obj))
+    bare = pod(container("main", 1), meta={"labels": {"kueue.x-k8s.io/queue-name": "q"}})
+    assert codes(planned(bare)).count("DRA110") == 1
     inner = deployment(container("main", 1))
     inner["spec"]["template"]["metadata"]["labels"]["kueue.x-k8s.io/queue-name"] = "q"
     assert ("DRA110", "/spec/template/metadata/labels/kueue.x-k8s.io~1queue-name") in spots(planned(inner))
@@ -897,7 +982,10 @@ def test_r13_converted_input_gives_an_empty_plan(options: Options) -> None:
 
 
 RECORD = '{"containers":{"main":{"nvidia.com/gpu":1}},"templates":{"gpu-91eca471":%s}}'
-SPEC = '{"spec":{"devices":{"requests":[{"exactly":{"allocationMode":"ExactCount","count":1,"deviceClassName":"gpu.nvidia.com"},"name":"main"}]}}}'
+SPEC = (
+    '{"spec":{"devices":{"requests":[{"exactly":{"allocationMode":"ExactCount","count":1,'
+    '"deviceClassName":"gpu.nvidia.com"},"name":"main"}]}}}'
+)
 
 
 def admitted() -> Object:

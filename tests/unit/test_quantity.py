@@ -78,6 +78,7 @@ WHOLE: tuple[tuple[object, int], ...] = (
     (" n ", 0),
     # rounded up to a billionth first, to a thousandth next
     ("0.9999999", 1),
+    ("0.9990001", 1),
     ("999999999n", 1),
     ("1999999999n", 2),
 )
@@ -178,6 +179,13 @@ def test_a_text_longer_than_anybody_writes_is_refused_and_cut_in_the_message(tex
     with pytest.raises(AmountError, match=r"…\" is not a quantity\Z") as caught:
         parse_amount(text)
     assert len(str(caught.value)) < 300
+
+
+def test_a_text_is_shown_whole_up_to_256_characters_and_a_number_up_to_the_largest() -> None:
+    with pytest.raises(AmountError, match=rf'^"{"x" * 256}" is not a quantity$'):
+        parse_amount("x" * 256)
+    with pytest.raises(AmountError, match=rf"^-{LARGEST} is negative$"):
+        parse_amount(-LARGEST)
 
 
 LARGEST = 2**63 - 1

@@ -117,6 +117,7 @@ def test_the_namespaces_that_the_design_names_are_among_them() -> None:
     [
         ({"key": "nvidia.com/gpu.product", "operator": "In", "values": ["A10", "A10-SHARED"]}, True),
         ({"key": "cloud.google.com/gke-gpu-sharing-strategy", "operator": "Exists"}, True),
+        ({"key": "cloud.google.com/gke-gpu-sharing-strategy", "operator": "Exists", "values": []}, True),
         ({"key": "nvidia.com/gpu.product", "operator": "In", "values": ["A10", "A100"]}, False),
         ({"key": "nvidia.com/gpu.product", "operator": "NotIn", "values": ["A10-SHARED"]}, False),
         ({"key": "cloud.google.com/gke-gpu-sharing-strategy", "operator": "DoesNotExist"}, False),

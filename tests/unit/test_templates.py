@@ -250,6 +250,17 @@ def test_the_reference_of_a_core_kind_has_no_group() -> None:
         ({"name": "a", "exactly": {"allocationMode": "All"}}, {"name": "a", "exactly": {"allocationMode": "All"}}),
         ({"name": "a", "exactly": "x"}, {"name": "a", "exactly": "x"}),
         (
+            {"name": "a", "deviceClassName": ""},
+            {"name": "a", "exactly": {"deviceClassName": "", "allocationMode": "ExactCount", "count": 1}},
+        ),
+        (
+            {"name": "a", "deviceClassName": "c", "firstAvailable": 1},
+            {
+                "name": "a",
+                "exactly": {"deviceClassName": "c", "firstAvailable": 1, "allocationMode": "ExactCount", "count": 1},
+            },
+        ),
+        (
             {"name": "a", "deviceClassName": "c", "count": 2},
             {"name": "a", "exactly": {"deviceClassName": "c", "allocationMode": "ExactCount", "count": 2}},
         ),
