@@ -32,8 +32,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "gpu2dra"
 SECONDS = 60
 """Longest run of the tests of one mutant: one that takes longer loops for ever, and that is noticed too."""
-LEFT_OUT = {"__init__", "codes", "model"}
-"""Modules that are types and texts only."""
+LEFT_OUT = {"__init__", "codes", "kinds", "model"}
+"""Modules of types, texts and data; the rows of kinds are held to published schemas by a test too slow for this."""
 _FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -168,6 +168,8 @@ def survivors(todo: Sequence[Mutant], jobs: int) -> Iterator[Mutant]:
             running[child] = mutant
         child, status = os.wait()
         mutant = running.pop(child)
+        if os.WIFSIGNALED(status):
+            print(f"{mutant.module}:{mutant.line}: {mutant.change}: did not end", flush=True)
         if status == 0:
             yield mutant
 

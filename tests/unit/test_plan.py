@@ -585,6 +585,15 @@ def test_r08_an_edited_template_is_renamed() -> None:
     assert not planned(apply(edited(), made)).operations
 
 
+def test_r08_a_field_at_its_default_is_the_same_as_none() -> None:
+    (template,) = planned(deployment(container("main", 1))).templates
+    exactly = template["spec"]["spec"]["devices"]["requests"][0]["exactly"]
+    assert exactly.pop("allocationMode") == "ExactCount"
+    assert not planned(template)
+    del exactly["count"]
+    assert not planned(template)
+
+
 def test_r08_references_follow_a_rename() -> None:
     before = deployment(container("main", 1), meta={"namespace": "ml"})
     converted = changed(before)

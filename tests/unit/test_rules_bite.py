@@ -108,7 +108,7 @@ ROWS = (
         "templates",
         '{"allocationMode": "ExactCount", **request}',
         '{"allocationMode": "", **request}',
-        "r08_names_end_in_a_digest_that_is_pinned",
+        "r08_a_field_at_its_default_is_the_same_as_none",
     ),
     Row(8, "templates", "int(str(order)) - 1", "int(str(order))", "r08_hooks_and_waves_come_one_lower"),
     Row(8, "templates", 'metadata["labels"] = dict(labels)', "pass", "r08_the_template_is_where_its_user_is"),
