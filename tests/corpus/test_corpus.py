@@ -196,7 +196,7 @@ class Share:
 def share_of(corpus: Corpus) -> Share:
     share = Share([], defaultdict(list), [])
     for name, result in corpus.results.items():
-        codes = {located.finding.code for located in result.findings}
+        codes = {located.finding.code for located in result.findings if located.about}  # values are about no object
         kept = {code for code in codes if code in REASONS or code in LEFT}
         if result.changed:
             share.converted.append(name)
