@@ -30,7 +30,7 @@ TEXTS = (
     | st.from_regex(r"[-?:,\[\]{}#&*!|>'\"%@` =~a\n]{1,5}", fullmatch=True)
 )
 DATA = st.recursive(
-    st.none() | st.booleans() | st.integers() | TEXTS,
+    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | TEXTS,  # yaml12 reads larger ones as floats
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=8,
 )
