@@ -66,6 +66,12 @@ class Reading:
         return bool(self.blockers) or any(demand.legacy for demand in self.demands)
 
 
+def claim_entries(spec: Object) -> list[Object]:
+    """Return the entries of `resourceClaims` of a PodSpec that are what the API says they are."""
+    entries = spec.get("resourceClaims")
+    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
+
+
 def is_placeholder(value: object) -> bool:
     """Whether `value` is one whole placeholder of envsubst or Flux."""
     return isinstance(value, str) and _PLACEHOLDER.fullmatch(value) is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from gpu2dra.allocation import Allocation
 from gpu2dra.codes import finding
-from gpu2dra.demand import Demand, Reading, is_placeholder
+from gpu2dra.demand import Demand, Reading, claim_entries, is_placeholder
 from gpu2dra.model import Context, Finding
 from gpu2dra.pointers import pointer
 from gpu2dra.skips import Pod
@@ -30,12 +30,7 @@ def notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context) 
 
 
 def _several_claims(pod: Pod, allocation: Allocation) -> Iterator[Finding]:
-    entries = pod.spec.get("resourceClaims")
-    others = [
-        entry
-        for entry in (entries if isinstance(entries, list) else ())
-        if isinstance(entry, dict) and "resourceClaimTemplateName" in entry
-    ]
+    others = [entry for entry in claim_entries(pod.spec) if "resourceClaimTemplateName" in entry]
     count = len(allocation.claims) + len(others)
     if allocation.claims and count > 1:
         text = f"The pod gets {count} claims from templates; before Kubernetes 1.37 such a pod may stay pending."

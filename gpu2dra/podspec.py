@@ -10,7 +10,7 @@ from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, all
 from gpu2dra.codes import finding
 from gpu2dra.converted import ANNOTATION as RECORD_ANNOTATION
 from gpu2dra.converted import Record, read_record, write_record
-from gpu2dra.demand import Demand, Phase, Reading, read
+from gpu2dra.demand import Demand, Phase, Reading, claim_entries, read
 from gpu2dra.devices import Device, device_for
 from gpu2dra.model import Access, Context, Finding, Object, Operation, Options, Style
 from gpu2dra.notes import notes
@@ -107,14 +107,9 @@ def _changed_amounts(wanting: Sequence[Demand], record: Record) -> list[Finding]
     ]  # fmt: skip
 
 
-def _entries(spec: Object) -> list[Object]:
-    entries = spec.get("resourceClaims")
-    return [entry for entry in entries if isinstance(entry, dict)] if isinstance(entries, list) else []
-
-
 def _taken(spec: Object, reading: Reading) -> set[str]:
     """Return the names of the pod's claims, and those that containers use although the pod does not list them."""
-    entries = [*_entries(spec), *(claim for demand in reading.demands for _, claim in _claims(demand))]
+    entries = [*claim_entries(spec), *(claim for demand in reading.demands for _, claim in _claims(demand))]
     return {name for entry in entries if isinstance(name := entry.get("name"), str)}
 
 
@@ -137,7 +132,7 @@ def _no_lists(pod: Pod, wanting: Sequence[Demand]) -> list[Finding]:
 
 def _own_claims(pod: Pod, wanting: Sequence[Demand], context: Context, plan: PodPlan) -> list[Finding]:
     """Return blockers for containers that hold a claim of the class they would get, too (R6); warn where unknown."""
-    sources = {name: entry for entry in _entries(pod.spec) if isinstance(name := entry.get("name"), str)}
+    sources = {name: entry for entry in claim_entries(pod.spec) if isinstance(name := entry.get("name"), str)}
     blockers: list[Finding] = []
     for demand in wanting:
         wanted = {device_for(legacy.resource).device_class for legacy in demand.legacy}

@@ -206,9 +206,14 @@ def _settle(part: _Part, reason: Reason | None, lines: Mapping[int, frozenset[st
         kept = [
             _place(part, finding("DRA207", item.finding.path, _IGNORED)) if item.finding.code in CONVERSIONS else item
             for item in kept
-            if item.finding.code in CONVERSIONS or not item.finding.code.startswith("DRA1")
+            if item.finding.code in CONVERSIONS or not _goes_with(item.finding)
         ]
     result.findings += kept
+
+
+def _goes_with(item: Finding) -> bool:
+    """Whether a finding is a note beside a conversion, and means nothing without it."""
+    return item.code.startswith("DRA1")
 
 
 def _left_alone(findings: list[Finding], why: Finding) -> list[Finding]:
@@ -216,7 +221,7 @@ def _left_alone(findings: list[Finding], why: Finding) -> list[Finding]:
     return [
         replace(why, path=item.path) if item.code in CONVERSIONS else item
         for item in findings
-        if item.code in CONVERSIONS or not item.code.startswith("DRA1")
+        if item.code in CONVERSIONS or not _goes_with(item)
     ]
 
 
@@ -273,7 +278,7 @@ def _write(
 
 
 def _give_up(part: _Part, code: str, message: str, line: int, column: int, result: Conversion) -> None:
-    dropped = {id(item) for item in part.plan.findings if item.code in CONVERSIONS or item.code.startswith("DRA1")}
+    dropped = {id(item) for item in part.plan.findings if item.code in CONVERSIONS or _goes_with(item)}
     result.findings = [item for item in result.findings if id(item.finding) not in dropped]
     result.findings.append(Located(finding(code, "", _sentence(message, code)), line, column, part.about))
 
