@@ -15,7 +15,7 @@ UV_VERSION := 0.13.9
 VENV := .venv
 BIN := $(VENV)/bin
 # A change of any of this asks for a new environment: what is locked, what is declared, where it stands, who runs it.
-KEY := $(shell { cat pyproject.toml requirements/base.txt requirements/dev.txt; echo '$(CURDIR) $(PYTHON)'; } | \
+KEY := $(shell { cat pyproject.toml requirements/webhook.txt requirements/dev.txt; echo '$(CURDIR) $(PYTHON)'; } | \
 	git hash-object --stdin)
 BASE := $(VENV)/.base-$(KEY)
 DEV := $(VENV)/.dev-$(KEY)
@@ -108,8 +108,9 @@ check-pythons: $(UV)
 	done; \
 	[ -n "$$ran" ] && echo "The tests passed on Python$$ran with $(CONSTRAINTS)"
 
-# The locks hold every file's hash and name no index. base.txt is for users of the tool, dev.txt adds tests and linters;
-# both hold what builds the package, so that nothing is fetched beside them. UPGRADE=--upgrade takes newer versions.
+# The locks hold every file's hash and name no index. base.txt is for users of the converter, webhook.txt is what the
+# webhook's image and the demo hold, dev.txt adds tests and linters; all hold what builds the package, so that nothing
+# is fetched beside them. UPGRADE=--upgrade takes newer versions.
 UPGRADE ?=
 COMPILE = UV_CUSTOM_COMPILE_COMMAND='make lock' \
 	$(UV) pip compile --quiet --universal --generate-hashes --no-annotate --no-emit-package gpu2dra \
@@ -120,19 +121,20 @@ lock: $(UV) ## pin the dependencies again: make lock UPGRADE=--upgrade
 	@set -e; $(FIND_PYTHON); \
 	build=$$("$$python" -c '$(BUILD_REQUIRES)'); \
 	echo "$$build" | $(COMPILE) --extra dev --output-file requirements/dev.txt; \
-	echo "$$build" | $(COMPILE) --constraint requirements/dev.txt --output-file requirements/base.txt
+	echo "$$build" | $(COMPILE) --constraint requirements/dev.txt --output-file requirements/base.txt; \
+	echo "$$build" | $(COMPILE) --constraint requirements/dev.txt --extra webhook --output-file requirements/webhook.txt
 
 .PHONY: clean
 clean: ## remove everything that the targets above have made
 	rm -rf $(VENV) .cache .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment of `make demo`: what the tool needs and nothing else.
+# The environment of `make demo`: what converter and webhook need and nothing else.
 $(BASE):
 	@$(FIND_PYTHON); \
 	echo "Setting up $(VENV) with $$("$$python" --version) (once)"; \
 	rm -rf $(VENV) && "$$python" -m venv $(VENV)
-	@$(PIP) install --require-hashes --requirement requirements/base.txt
+	@$(PIP) install --require-hashes --requirement requirements/webhook.txt
 	@$(PIP) install --no-deps --no-build-isolation --editable .
 	@touch $@
 
