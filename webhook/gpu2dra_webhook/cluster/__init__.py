@@ -1,0 +1,1 @@
+"""What the webhook knows and does in the cluster: caches, templates, Events, the janitor."""

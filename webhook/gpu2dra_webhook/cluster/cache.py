@@ -1,0 +1,95 @@
+"""Objects of one kind as the last list and watch showed them, for readers in any thread."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+
+class Key(NamedTuple):
+    """Which object: its namespace (empty for kinds that have none) and its name."""
+
+    namespace: str
+    name: str
+
+
+class Cache(Generic[T]):
+    """A table by namespace and name. Only what a reader of ours needs of an object is in it.
+
+    `version` counts changes of what is held: an object that was sent again with nothing new for us is no change.
+    Values are immutable and compare by what they hold.
+    """
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._spaces: dict[str, dict[str, T]] = {}
+        self._changed = threading.Condition()
+        self._listeners: list[Callable[[], None]] = []
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """Return what is held of an object, or None."""
+        space = self._spaces.get(namespace)
+        return None if space is None else space.get(name)
+
+    def within(self, namespace: str) -> dict[str, T]:
+        """Return a copy of what a namespace holds, by name."""
+        with self._changed:
+            return dict(self._spaces.get(namespace, {}))
+
+    def items(self) -> list[tuple[Key, T]]:
+        """Return a copy of everything."""
+        with self._changed:
+            return [(Key(space, name), value) for space, held in self._spaces.items() for name, value in held.items()]
+
+    def on_change(self, listener: Callable[[], None]) -> None:
+        """Have `listener` called after each change, by the thread that made it: it must return at once."""
+        self._listeners.append(listener)
+
+    def wait_for(self, ready: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `ready` is true, looking after each change, for at most `timeout` seconds; return what it said."""
+        ends = time.monotonic() + timeout
+        with self._changed:
+            while not ready():
+                left = ends - time.monotonic()
+                if left <= 0 or not self._changed.wait(left):
+                    return ready()
+        return True
+
+    def put(self, key: Key, value: T) -> None:
+        """Hold a value."""
+        with self._changed:
+            space = self._spaces.setdefault(key.namespace, {})
+            if space.get(key.name) == value:
+                return
+            space[key.name] = value
+            self._tell()
+
+    def remove(self, key: Key) -> None:
+        """Hold an object no longer."""
+        with self._changed:
+            space = self._spaces.get(key.namespace, {})
+            if space.pop(key.name, None) is None:
+                return
+            if not space:
+                del self._spaces[key.namespace]
+            self._tell()
+
+    def replace(self, objects: Mapping[Key, T]) -> None:
+        """Hold these objects and no others."""
+        spaces: dict[str, dict[str, T]] = {}
+        for key, value in objects.items():
+            spaces.setdefault(key.namespace, {})[key.name] = value
+        with self._changed:
+            if spaces != self._spaces:
+                self._spaces = spaces
+                self._tell()
+
+    def _tell(self) -> None:
+        self.version += 1
+        self._changed.notify_all()
+        for listener in self._listeners:
+            listener()
