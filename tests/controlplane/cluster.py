@@ -10,16 +10,18 @@ import functools
 import json
 import shutil
 import tempfile
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import urllib3
 
 from controlplane.client import Client, Object
 from controlplane.daemons import DaemonError, Daemons, free_port
 from controlplane.pki import Authority, service_account_key
+from controlplane.services import Services
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -32,17 +34,12 @@ _CONTROLLERS = "*,-node-lifecycle-controller"
 # It taints every new node NotReady, and counts on the controller above to take that off.
 _NO_ADMISSION = "TaintNodesByCondition"
 # Who wrote what: bodies for Pods and claims, nothing for reads and for what the components tell each other.
-_AUDIT_POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [
-        {"level": "None", "verbs": ["get", "list", "watch"]},
-        {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}]},
-        {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}, {"group": "resource.k8s.io"}]},
-        {"level": "Metadata"},
-    ],
-}
+_AUDIT_RULES: Sequence[Mapping[str, Any]] = (
+    {"level": "None", "verbs": ["get", "list", "watch"]},
+    {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}]},
+    {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}, {"group": "resource.k8s.io"}]},
+    {"level": "Metadata"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +57,8 @@ class Options:
     """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
     audit: bool = True
     """Whether there is an audit log, which costs a trial of thousands of pods some of its time."""
+    audited_users: Sequence[str] = ()
+    """Users of whom the audit log holds everything, reads too (as `system:serviceaccount:<namespace>:<name>`)."""
     filter_timeout: float = 10.0
     """Seconds that the scheduler looks for a pod's devices on one node; Kubernetes' own default, too."""
 
@@ -79,13 +78,16 @@ class ControlPlane:
         self.logs.mkdir()
         self.audit_log = self.logs / "audit.jsonl"
         self.daemons = Daemons(self.logs)
+        self.services = Services(self.folder / "services.sock")
         self.server = ""
+        self._server_command: list[str] = []
         self._authority = Authority(self._subfolder("pki"))
         self._clients: dict[tuple[str, tuple[str, ...]], Client] = {}
 
     def start(self) -> None:
         """Start all four and return when pods can be created; DaemonError (logs are kept) when that fails."""
         try:
+            self.services.start()
             self._start_server()
             self._start_controllers()
         except BaseException as error:
@@ -96,6 +98,7 @@ class ControlPlane:
         """End all processes and remove what they wrote, logs excepted when asked."""
         self._forget_clients()
         self.daemons.stop()
+        self.services.stop()
         for path in [self.folder] if not keep_logs else [path for path in self.folder.iterdir() if path != self.logs]:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
@@ -125,6 +128,10 @@ class ControlPlane:
         """The certificate that the API server's own is signed with."""
         return self._authority.certificate
 
+    def serving_certificate(self, name: str, hosts: Sequence[str]) -> tuple[Path, Path]:
+        """Write a certificate of that authority for a server of the tests' own; return it and its key."""
+        return self._authority.server(name, hosts)
+
     def kubeconfig(self, user: str, groups: Sequence[str] = ()) -> Path:
         """Write a kubeconfig for a user and return its path."""
         return self._authority.kubeconfig(self.server, user, groups)
@@ -134,10 +141,36 @@ class ControlPlane:
         """A kubeconfig with all rights."""
         return self.kubeconfig(*_ADMIN)
 
-    def audit_events(self) -> list[Object]:
-        """Return what was written through the API so far, oldest first; complete up to the last answered request."""
+    def token(self, namespace: str, service_account: str) -> str:
+        """Return a token of a service account, as the kubelet mounts it; ApiError when there is no such account."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{service_account}/token"
+        made = self.client.call("POST", path, {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"})
+        return str(made.checked()["status"]["token"])
+
+    def service_account_kubeconfig(self, namespace: str, service_account: str) -> Path:
+        """Write a kubeconfig with a token of a service account and return its path."""
+        user = f"system:serviceaccount:{namespace}:{service_account}"
+        return self._authority.token_kubeconfig(self.server, user, self.token(namespace, service_account))
+
+    def audit_events(self, user: str | None = None) -> list[Object]:
+        """Return what was written through the API so far, oldest first; complete up to the last answered request.
+
+        With a user that `audited_users` names: everything that this user sent.
+        """
         with self.audit_log.open() as lines:
-            return [json.loads(line) for line in lines if line.endswith("\n")]
+            events = [json.loads(line) for line in lines if line.endswith("\n")]
+        return [event for event in events if user in (None, event["user"]["username"])]
+
+    def restart_api_server(self) -> None:
+        """Stop the API server, start it again at the same port, and return when it is ready."""
+        self.daemons.stop("kube-apiserver")
+        self.daemons.start("kube-apiserver", self._server_command)
+        self.daemons.wait_until("kube-apiserver is ready again", self._ready)
+
+    def pause_etcd(self, seconds: float) -> None:
+        """Have etcd, and so every write, stand still for some time; returns after it."""
+        with self.daemons.paused("etcd"):
+            time.sleep(seconds)
 
     def _start_server(self) -> None:
         # Sockets instead of ports; the addresses for other members have to look like addresses, and nobody calls them.
@@ -160,7 +193,8 @@ class ControlPlane:
         for attempt in range(1, _STARTS + 1):
             port = free_port()
             self.server = f"https://127.0.0.1:{port}"
-            self.daemons.start("kube-apiserver", self._server_command(etcd, port, serving, signing))
+            self._server_command = self._flags_of_server(etcd, port, serving, signing)
+            self.daemons.start("kube-apiserver", self._server_command)
             try:
                 self.daemons.wait_until("kube-apiserver is ready", self._ready)
             except DaemonError:
@@ -171,9 +205,11 @@ class ControlPlane:
             else:
                 return
 
-    def _server_command(self, etcd: str, port: int, serving: tuple[Path, Path], signing: Path) -> list[str]:
+    def _flags_of_server(self, etcd: str, port: int, serving: tuple[Path, Path], signing: Path) -> list[str]:
         policy = self.folder / "audit-policy.json"
-        policy.write_text(json.dumps(_AUDIT_POLICY))
+        policy.write_text(json.dumps(_audit_policy(self.options.audited_users)))
+        egress = self.folder / "egress-selector.json"
+        egress.write_text(json.dumps(self.services.egress_selector()))
         flags: dict[str, str | int | Path] = {
             "--etcd-servers": etcd,
             "--bind-address": "127.0.0.1",
@@ -190,6 +226,7 @@ class ControlPlane:
             "--service-cluster-ip-range": "10.0.0.0/24",
             "--allow-privileged": "true",
             "--disable-admission-plugins": _NO_ADMISSION,
+            "--egress-selector-config-file": egress,  # Services are reached through a stand-in for kube-proxy
         }
         if self.options.audit:
             flags["--audit-policy-file"] = policy
@@ -263,6 +300,12 @@ class ControlPlane:
         folder = self.folder / name
         folder.mkdir(mode=0o700)
         return folder
+
+
+def _audit_policy(users: Sequence[str]) -> Object:
+    everything: Sequence[Mapping[str, Any]] = [{"level": "Metadata", "users": users}] if users else []
+    rules = [*everything, *_AUDIT_RULES]
+    return {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
 
 
 def _command(program: Path, flags: Mapping[str, str | int | Path]) -> list[str]:

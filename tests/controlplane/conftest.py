@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import sys
@@ -56,14 +57,10 @@ def control_plane(request: pytest.FixtureRequest, release: str, say: Callable[[s
 
     It holds NVIDIA's two DeviceClasses, without extendedResourceName.
     """
-    plane = ControlPlane(_RELEASES[release](say))
-    request.session.stash[_LOGS] = plane.logs
-    failed_before = request.session.testsfailed
-    plane.start()
-    for device_class in gpus.device_classes():
-        plane.client.create(device_class)
-    yield plane
-    plane.stop(keep_logs=request.session.testsfailed > failed_before)
+    with _running(request, _RELEASES[release](say)) as plane:
+        for device_class in gpus.device_classes():
+            plane.client.create(device_class)
+        yield plane
 
 
 @pytest.fixture
@@ -96,19 +93,22 @@ def start_control_plane(
     request: pytest.FixtureRequest, release: str, say: Callable[[str], None]
 ) -> Iterator[StartControlPlane]:
     """Return what starts a control plane of its own for this test, with other options; it stops with the test."""
-    started: list[ControlPlane] = []
-    failed_before = request.session.testsfailed
+    with contextlib.ExitStack() as started:
+        yield lambda options: started.enter_context(_running(request, _RELEASES[release](say), options))
 
-    def start(options: Options) -> ControlPlane:
-        plane = ControlPlane(_RELEASES[release](say), options)
-        request.session.stash[_LOGS] = plane.logs
-        plane.start()
-        started.append(plane)
-        return plane
 
-    yield start
-    for plane in started:
-        plane.stop(keep_logs=request.session.testsfailed > failed_before)
+@pytest.fixture(scope="module")
+def own_control_plane(
+    request: pytest.FixtureRequest, release: str, say: Callable[[str], None]
+) -> Iterator[ControlPlane]:
+    """Start a control plane that the tests of one file share and may treat roughly.
+
+    The file's OPTIONS are its options. It holds NVIDIA's two DeviceClasses.
+    """
+    with _running(request, _RELEASES[release](say), getattr(request.module, "OPTIONS", None)) as plane:
+        for device_class in gpus.device_classes():
+            plane.client.create(device_class)
+        yield plane
 
 
 @pytest.fixture
@@ -158,3 +158,16 @@ def say(request: pytest.FixtureRequest) -> Callable[[str], None]:
 def _release_of(item: pytest.Item) -> str:
     callspec = getattr(item, "callspec", None)
     return str(callspec.params.get("release", "")) if callspec else ""
+
+
+@contextlib.contextmanager
+def _running(request: pytest.FixtureRequest, binaries: Path, options: Options | None = None) -> Iterator[ControlPlane]:
+    """Run a control plane, and keep its logs when a test fails meanwhile."""
+    plane = ControlPlane(binaries, options)
+    request.session.stash[_LOGS] = plane.logs
+    failed_before = request.session.testsfailed
+    plane.start()
+    try:
+        yield plane
+    finally:
+        plane.stop(keep_logs=request.session.testsfailed > failed_before)

@@ -8,7 +8,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from controlplane.leash import leashed
@@ -83,6 +83,15 @@ class Daemons:
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL)
                 process.wait()
+
+    @contextlib.contextmanager
+    def paused(self, name: str) -> Iterator[None]:
+        """Stop a process with SIGSTOP, as a machine does that is suspended, and let it go on at the end."""
+        _signal(self._running[name], signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _signal(self._running[name], signal.SIGCONT)
 
     def pids(self) -> dict[str, int]:
         """Return the process ids by name."""

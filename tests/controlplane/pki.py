@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import ipaddress
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -62,6 +62,13 @@ class Authority:
         """Write a kubeconfig that holds all it needs, for a user of these groups; return its path."""
         certificate, key = self.client(user, groups)
         credentials = {"client-certificate-data": _base64(certificate), "client-key-data": _base64(key)}
+        return self._kubeconfig(server, user, credentials)
+
+    def token_kubeconfig(self, server: str, user: str, token: str) -> Path:
+        """Write a kubeconfig that holds a bearer token, under the name of its user; return its path."""
+        return self._kubeconfig(server, user, {"token": token})
+
+    def _kubeconfig(self, server: str, user: str, credentials: Mapping[str, str]) -> Path:
         config = {
             "apiVersion": "v1",
             "kind": "Config",
