@@ -203,6 +203,21 @@ _ROWS: tuple[Code, ...] = (
         "a pod with both kinds of requests would need nodes that serve both.",
         "Nothing. Remove the comment to convert the object.",
     ),
+    Code(
+        "DRA208",
+        "policy-skip",
+        _I,
+        "A rule of the conversion policy leaves this resource alone, and objects convert as a whole.",
+        "Nothing. Change the rule to convert it.",
+    ),
+    Code(
+        "DRA209",
+        "policy-preemption",
+        _W,
+        "Pods with a positive priority can evict others to get an extended resource. Up to Kubernetes 1.37 the "
+        "scheduler does not preempt for ResourceClaims. The policy (preemption: skip) leaves such pods alone.",
+        "Nothing, or set preemption: warn in the policy to convert them without preemption.",
+    ),
     # 3: waits for a person
     Code(
         "DRA301",

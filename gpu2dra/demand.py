@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 from gpu2dra.codes import finding
+from gpu2dra.devices import Device, device_for
 from gpu2dra.model import Finding, Object
 from gpu2dra.pointers import pointer
+from gpu2dra.policy import LeftAlone, Outcome
 from gpu2dra.quantity import AmountError, parse_amount, parse_quantity
 from gpu2dra.resources import LegacyResource, Meaning, legacy_resource
 
 _PLACEHOLDER = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?:[:?+=-][^{}\s]*)?\}|\$[A-Za-z_][A-Za-z0-9_]*")
 """A whole value that envsubst or Flux post-build substitution fills in: `${N}`, `$N`, `${N:=2}`."""
 _TEMPLATE_MARKS = ("{{", "{%", "${", "<%")
+
+Choose: TypeAlias = Callable[[LegacyResource], Outcome]
+"""What becomes of one unit of a resource, as the policy says."""
 
 
 class Phase(StrEnum):
@@ -30,11 +35,15 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Legacy:
-    """One legacy resource of one container; `in_requests` says that the key stands in requests as well."""
+    """One legacy resource of one container and the device that stands for one unit of it.
+
+    `in_requests` says that the key stands in requests as well.
+    """
 
     resource: LegacyResource
     amount: int | str
     in_requests: bool
+    device: Device
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +86,11 @@ def is_placeholder(value: object) -> bool:
     return isinstance(value, str) and _PLACEHOLDER.fullmatch(value) is not None
 
 
-def read(spec: Object, base: str) -> Reading:
-    """Return what the containers of the PodSpec at pointer `base` ask for."""
+def read(spec: Object, base: str, choose: Choose = device_for) -> Reading:
+    """Return what the containers of the PodSpec at pointer `base` ask for, with the devices that `choose` gives."""
     reading = Reading()
     for container, path, phase in _containers(spec, base):
-        _read_container(container, path, phase, reading)
+        reading.demands.append(_read_container(container, path, phase, choose, reading))
     names = Counter(demand.name for demand in reading.demands)
     for demand in reading.demands:
         if demand.legacy and names[demand.name] > 1:
@@ -120,7 +129,7 @@ def _legacy_names(section: object) -> list[str]:
     return [name for name in section if legacy_resource(name)] if isinstance(section, dict) else []
 
 
-def _read_container(container: Object, path: str, phase: Phase, reading: Reading) -> None:
+def _read_container(container: Object, path: str, phase: Phase, choose: Choose, reading: Reading) -> Demand:
     name = container.get("name")
     resources = container.get("resources")
     sections: dict[str, Object] = {}
@@ -142,20 +151,20 @@ def _read_container(container: Object, path: str, phase: Phase, reading: Reading
             reading.notes.append(
                 finding("DRA101", where, f"{key}: 0 says that this container gets none; left as it is.")
             )
-        elif blocker := _no_outcome(resource, where):
-            reading.blockers.append(blocker)
+        elif isinstance(outcome := choose(resource), Device):
+            legacy.append(Legacy(resource, amount, key in requests, outcome))
         else:
-            legacy.append(Legacy(resource, amount, key in requests))
+            reading.blockers.append(_no_device(resource, outcome, where))
     if legacy and not (isinstance(name, str) and name):
         reading.blockers.append(finding("DRA313", path, "The container has no name, and a request is named after it."))
         legacy = []
-    reading.demands.append(Demand(path, name if isinstance(name, str) else "", phase, container, tuple(legacy)))
+    return Demand(path, name if isinstance(name, str) else "", phase, container, tuple(legacy))
 
 
-def _no_outcome(resource: LegacyResource, where: str) -> Finding | None:
-    """Return the finding for a resource that the built-in policy has no device for (R10)."""
-    if resource.convertible:
-        return None
+def _no_device(resource: LegacyResource, outcome: LeftAlone | None, where: str) -> Finding:
+    """Return the finding for a resource that the policy leaves alone or has no device for (R10)."""
+    if outcome is not None:
+        return finding("DRA208", where, f"Left alone: the policy skips {resource.name}: {outcome.reason}")
     if resource.meaning is Meaning.SHARED:
         return finding(
             "DRA306", where, f"{resource.name} is a share of a device whose size the name does not tell; "

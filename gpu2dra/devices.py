@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from gpu2dra.model import Object
@@ -9,6 +10,7 @@ from gpu2dra.resources import LegacyResource, Meaning
 
 GPU_CLASS = "gpu.nvidia.com"
 MIG_CLASS = "mig.nvidia.com"
+_PROFILE = re.compile(r"== '([0-9a-z.+]+)'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +37,18 @@ class Device:
         return {"name": name, "exactly": exactly}
 
 
-def device_for(resource: LegacyResource) -> Device:
-    """Return the device for one unit of a convertible resource."""
+def device_for(resource: LegacyResource) -> Device | None:
+    """Return the device for one unit of a resource; None for a share or a fraction, whose device nobody can guess."""
     if resource.meaning is Meaning.MIG:
         return Device(MIG_CLASS, (_attribute_equals("profile", resource.profile),))
-    return Device(GPU_CLASS)
+    return Device(GPU_CLASS) if resource.meaning is Meaning.GPU else None
+
+
+def is_built_in(device: Device) -> bool:
+    """Whether `device_for` gives this device for some resource: a text that only looks like one is none."""
+    profile = _PROFILE.search(" ".join(device.selectors))
+    meaning = Meaning.MIG if profile else Meaning.GPU
+    return device == device_for(LegacyResource("", meaning, profile[1] if profile else ""))
 
 
 def _attribute_equals(attribute: str, value: str) -> str:

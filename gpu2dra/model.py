@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict
+
+if TYPE_CHECKING:
+    from gpu2dra.policy.model import Policy
 
 Object: TypeAlias = dict[str, Any]
 """A Kubernetes object, or part of one, as plain data. Fields this code does not know pass through."""
@@ -71,8 +74,9 @@ class Keep(StrEnum):
 class Options:
     """The user's choices. Same object, options and context: same plan, in every process (R14).
 
-    `schedulers`: names known to allocate claims (R10). `keep`: tools told not to prune templates (R8). `elsewhere`:
-    also report legacy names outside PodSpecs (R11, R12).
+    `schedulers`: names known to allocate claims, besides those of the policy (R10). `keep`: tools told not to prune
+    templates (R8). `elsewhere`: also report legacy names outside PodSpecs (R11, R12). `policy`: None is the built-in
+    one.
     """
 
     style: Style = Style.FILE
@@ -81,6 +85,7 @@ class Options:
     keep: tuple[Keep, ...] = ()
     schedulers: frozenset[str] = frozenset({"default-scheduler"})
     elsewhere: bool = True
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from gpu2dra.allocation import Allocation
 from gpu2dra.codes import finding
 from gpu2dra.demand import Demand, Reading, claim_entries, is_placeholder
-from gpu2dra.model import Context, Finding
+from gpu2dra.model import Finding
 from gpu2dra.pointers import pointer
-from gpu2dra.skips import Pod
+from gpu2dra.skips import Pod, preempting
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 
 
-def notes(pod: Pod, allocation: Allocation, reading: Reading, context: Context) -> Iterator[Finding]:
+def notes(pod: Pod, allocation: Allocation, reading: Reading) -> Iterator[Finding]:
     """Yield the notes for a pod that gets the claims of `allocation`."""
     yield from _several_claims(pod, allocation)
-    yield from _priority(pod, context)
+    yield from _priority(pod)
     for demand in reading.demands:
         if demand.legacy:
             yield from _container(demand)
@@ -37,12 +37,9 @@ def _several_claims(pod: Pod, allocation: Allocation) -> Iterator[Finding]:
         yield finding("DRA107", pod.spec_path, text)
 
 
-def _priority(pod: Pod, context: Context) -> Iterator[Finding]:
-    priority, name = pod.spec.get("priority"), pod.spec.get("priorityClassName")
-    value = priority if isinstance(priority, int) else context.priorities.get(name, 1) if isinstance(name, str) else 0
-    if value > 0:
-        field = "priorityClassName" if name else "priority"
-        text = f"{field} {name or priority}: a converted pod cannot preempt others to get its devices."
+def _priority(pod: Pod) -> Iterator[Finding]:
+    if field := preempting(pod):
+        text = f"{field} {pod.spec[field]}: a converted pod cannot preempt others to get its devices."
         yield finding("DRA104", pointer(pod.spec_path, field), text)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, allocate
@@ -11,7 +12,7 @@ from gpu2dra.codes import finding
 from gpu2dra.converted import ANNOTATION as RECORD_ANNOTATION
 from gpu2dra.converted import Record, read_record, write_record
 from gpu2dra.demand import Demand, Phase, Reading, claim_entries, read
-from gpu2dra.devices import Device, device_for
+from gpu2dra.devices import Device
 from gpu2dra.model import Access, Context, Finding, Object, Operation, Options, Style
 from gpu2dra.notes import notes
 from gpu2dra.pointers import append, pointer, remove
@@ -33,7 +34,7 @@ class PodPlan:
 
 def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -> PodPlan:
     """Return the conversion of `pod`, whose templates are named after `workload`."""
-    reading = read(pod.spec, pod.spec_path)
+    reading = read(pod.spec, pod.spec_path, partial(pod.policy.outcome, namespace=pod.namespace))
     plan = PodPlan(seen={*reading.seen, pointer(pod.base, "metadata", "annotations", RECORD_ANNOTATION)})
     if not reading.asks:
         plan.findings = reading.notes
@@ -70,16 +71,15 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
     for demand in wanting:
         _describe(demand, allocation, names, plan)
     plan.operations += _tolerations(pod, reading) if options.tolerations and options.style is Style.FILE else []
-    plan.findings += [*reading.notes, *notes(pod, allocation, reading, context)]
+    plan.findings += [*reading.notes, *notes(pod, allocation, reading)]
     return plan
 
 
 def _consumer(demand: Demand) -> Consumer:
     wants: dict[Device, Amount] = {}
     for legacy in demand.legacy:
-        device = device_for(legacy.resource)
-        before = wants.get(device)
-        wants[device] = legacy.amount if before is None else _sum(before, legacy.amount)
+        before = wants.get(legacy.device)
+        wants[legacy.device] = legacy.amount if before is None else _sum(before, legacy.amount)
     return Consumer(demand.name, demand.phase, wants)
 
 
@@ -135,7 +135,7 @@ def _own_claims(pod: Pod, wanting: Sequence[Demand], context: Context, plan: Pod
     sources = {name: entry for entry in claim_entries(pod.spec) if isinstance(name := entry.get("name"), str)}
     blockers: list[Finding] = []
     for demand in wanting:
-        wanted = {device_for(legacy.resource).device_class for legacy in demand.legacy}
+        wanted = {legacy.device.device_class for legacy in demand.legacy}
         for index, claim in _claims(demand):
             name = claim.get("name")
             entry = sources.get(name) if isinstance(name, str) else None

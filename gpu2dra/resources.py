@@ -30,9 +30,9 @@ class LegacyResource:
     profile: str = ""
 
     @property
-    def convertible(self) -> bool:
-        """Whether the built-in policy has an outcome for it."""
-        return self.meaning in (Meaning.GPU, Meaning.MIG)
+    def counted(self) -> bool:
+        """Whether its amount is a number of devices, not of MiB or per cent of one."""
+        return self.meaning is not Meaning.FRACTION or self.name.endswith("-number")
 
 
 _MIG = r"nvidia\.com/mig-(?P<profile>\d+(?:c\.\d+)?g\.\d+gb(?:\.me(?:\.all)?|\.gfx|\.all|-me)?)"
@@ -47,12 +47,13 @@ _PATTERNS: tuple[tuple[re.Pattern[str], Meaning], ...] = (
     ),
     (re.compile(r"nvidia\.com/(?=[A-Z0-9_]*[A-Z])[A-Z0-9]+_[A-Za-z0-9_-]+"), Meaning.PASSTHROUGH),
 )
+PREFIXES = ("nvidia.com/", "volcano.sh/")
 QUOTA_PREFIXES = ("requests.", "limits.")
 
 
 def legacy_resource(name: object) -> LegacyResource | None:
     """Return what `name`, a key of `resources.limits`, asks for; None when it is no NVIDIA GPU (`nvidia.com/rdma*`)."""
-    if not isinstance(name, str) or not name.startswith(("nvidia.com/", "volcano.sh/")):
+    if not isinstance(name, str) or not name.startswith(PREFIXES):
         return None
     for pattern, meaning in _PATTERNS:
         if match := pattern.fullmatch(name):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 from gpu2dra.codes import finding
 from gpu2dra.model import Finding, Object
 from gpu2dra.pointers import pointer
+from gpu2dra.policy import BUILT_IN, Policy, Preemption
 
 CONVERT_ANNOTATION = "gpu2dra.dev/convert"
 """`"false"` on a workload or its pod template keeps it on the extended resource."""
@@ -44,7 +46,8 @@ SHARE_SELECTORS: dict[str, Callable[[str], bool]] = {
 class Pod:
     """A PodSpec at `spec_path`, its template's metadata, and the metadata of the object around it.
 
-    `base` is the pointer of the template; a bare PodSpec has no metadata and `base` is its own pointer.
+    `base` is the pointer of the template; a bare PodSpec has no metadata and `base` is its own pointer. `schedulers`
+    are those known to allocate claims, `priorities` the value per PriorityClass name.
     """
 
     workload: Object
@@ -54,6 +57,8 @@ class Pod:
     spec_path: str
     namespace: str
     schedulers: frozenset[str]
+    policy: Policy = BUILT_IN
+    priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,19 @@ def skip_reason(pod: Pod) -> Finding | None:
         for path, text in row.where(pod):
             return finding(row.code, path, text)
     return None
+
+
+def preempting(pod: Pod) -> str:
+    """Return the field by which the pod may evict others, which it cannot do for claims; empty when there is none.
+
+    A PriorityClass of unknown value counts: they exist to raise a priority more often than to lower it.
+    """
+    priority, name = pod.spec.get("priority"), pod.spec.get("priorityClassName")
+    known = pod.priorities.get(name, 1) if isinstance(name, str) and name else 0
+    value = priority if isinstance(priority, int) else known
+    if value <= 0 or pod.spec.get("preemptionPolicy") == "Never":
+        return ""
+    return "priorityClassName" if name else "priority"
 
 
 def _annotations(pod: Pod) -> Iterator[tuple[str, str, Any]]:
@@ -126,6 +144,12 @@ def _scheduler(pod: Pod) -> Iterator[tuple[str, str]]:
         )
 
 
+def _preemption(pod: Pod) -> Iterator[tuple[str, str]]:
+    if pod.policy.preemption is Preemption.SKIP and (where := preempting(pod)):
+        text = f"Left alone, as the policy says: {where} {pod.spec[where]} may evict others; claims cannot."
+        yield pointer(pod.spec_path, where), text
+
+
 def _foreign(pod: Pod) -> Iterator[tuple[str, str]]:
     for path, key, value in _annotations(pod):
         if system := FOREIGN_ANNOTATIONS.get(key):
@@ -172,6 +196,7 @@ _SKIPS: tuple[Skip, ...] = (
     Skip("DRA204", _windows),
     Skip("DRA203", _node_name),
     Skip("DRA206", _scheduler),
+    Skip("DRA209", _preemption),
     Skip("DRA305", _foreign),
     Skip("DRA306", _share),
 )

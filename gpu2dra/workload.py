@@ -14,6 +14,7 @@ from gpu2dra.operators import operator_edits
 from gpu2dra.places import elsewhere
 from gpu2dra.podspec import PodPlan, plan_pod
 from gpu2dra.pointers import add, pointer, replace
+from gpu2dra.policy import BUILT_IN
 from gpu2dra.skips import Pod
 from gpu2dra.templates import KIND as TEMPLATE_KIND
 from gpu2dra.templates import Workload, fitting_name
@@ -55,7 +56,7 @@ def _plan_object(obj: Object, options: Options, context: Context) -> tuple[Plan,
     namespace = metadata.get("namespace")
     namespace = namespace if isinstance(namespace, str) else context.namespace
     workload = Workload(kind.group, kind.kind, _name(metadata), namespace, _around(metadata, context.wrapper))
-    pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options)]
+    pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options, context)]
     seen = set().union(*(pod.seen for pod in pods)) if pods else set()
     references = _renamed_references(obj, kind, namespace, context)
     if blockers := _blockers(workload, pods, options):
@@ -118,19 +119,21 @@ def _name(metadata: Object) -> str:
     return generate.rstrip("-") if isinstance(generate, str) else ""
 
 
-def _pods(obj: Object, kind: Kind, workload: Workload, options: Options) -> Iterator[Pod]:
+def _pods(obj: Object, kind: Kind, workload: Workload, options: Options, context: Context) -> Iterator[Pod]:
     outer = dict(workload.metadata)
+    policy = options.policy or BUILT_IN
+    around = (workload.namespace, options.schedulers | policy.schedulers, policy, context.priorities)
     for pattern in kind.templates:
         for base, template in matches(obj, pattern):
             spec = template.get("spec") if isinstance(template, dict) else None
             if isinstance(spec, dict):
                 own = template.get("metadata")
                 own = own if isinstance(own, dict) else {}
-                yield Pod(outer, own, base, spec, pointer(base, "spec"), workload.namespace, options.schedulers)
+                yield Pod(outer, own, base, spec, pointer(base, "spec"), *around)
     for pattern in kind.specs:
         for base, spec in matches(obj, pattern):
             if isinstance(spec, dict):
-                yield Pod(outer, {}, base, spec, base, workload.namespace, options.schedulers)
+                yield Pod(outer, {}, base, spec, base, *around)
 
 
 def _renamed_references(obj: Object, kind: Kind, namespace: str, context: Context) -> tuple[Operation, ...]:

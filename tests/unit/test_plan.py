@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 import gpu2dra
-from gpu2dra import ApiVersion, Context, Keep, Object, Options, Severity
+from gpu2dra import ApiVersion, Context, Keep, Object, Options, Severity, Style
 from gpu2dra.podspec import _sum
+from gpu2dra.policy import Policy, Preemption
 from unit.build import (
     ADMISSION,
     FILE,
@@ -730,6 +731,9 @@ def test_r10_reasons_are_for_pods_that_ask_for_something() -> None:
         ({"priorityClassName": "low"}, {"low": -100}, None),
         ({"priorityClassName": "low"}, {"low": 0}, None),
         ({"priority": "5", "priorityClassName": ["x"]}, {}, None),
+        ({"priorityClassName": ""}, {}, None),
+        ({"priority": 5, "preemptionPolicy": "Never"}, {}, None),
+        ({"priority": 5, "preemptionPolicy": "PreemptLowerPriority"}, {}, "priority"),
     ],
 )
 def test_r10_a_positive_priority_is_converted_with_a_warning(spec: Any, priorities: Any, told: str | None) -> None:
@@ -738,6 +742,21 @@ def test_r10_a_positive_priority_is_converted_with_a_warning(spec: Any, prioriti
     assert [p for c, p in spots(made) if c == "DRA104"] == ([f"/spec/{told}"] if told else [])
     shown = [found.message.split(":")[0] for found in made.findings if found.code == "DRA104"]
     assert shown == ([f"{told} {spec[told]}"] if told else [])
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ({"priority": 5, "priorityClassName": "high"}, [("DRA209", "/spec/priorityClassName")]),
+        ({"priority": 5, "preemptionPolicy": "Never"}, None),
+        ({"priority": 0, "priorityClassName": "high"}, None),
+    ],
+)
+@pytest.mark.parametrize("style", list(Style))
+def test_r10_a_positive_priority_is_left_alone_where_the_policy_says_so(spec: Any, found: Any, style: Style) -> None:
+    options = Options(style=style, policy=Policy(preemption=Preemption.SKIP))
+    made = planned(pod(container("main", 1), **spec), options)
+    assert (spots(made) == found) if found else made
 
 
 # Rule 11: kinds

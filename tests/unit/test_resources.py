@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpu2dra.devices import Device, device_for
+from gpu2dra.devices import Device, device_for, is_built_in
 from gpu2dra.resources import LegacyResource, Meaning, legacy_resource
 
 NAMES: dict[str, tuple[Meaning, str]] = {
@@ -36,7 +36,27 @@ NAMES: dict[str, tuple[Meaning, str]] = {
 @pytest.mark.parametrize(("name", "meaning"), NAMES.items(), ids=NAMES)
 def test_a_legacy_name_is_recognised(name: str, meaning: tuple[Meaning, str]) -> None:
     assert legacy_resource(name) == LegacyResource(name, *meaning)
-    assert LegacyResource(name, *meaning).convertible == (meaning[0] in (Meaning.GPU, Meaning.MIG))
+    assert (device_for(LegacyResource(name, *meaning)) is not None) == (meaning[0] in (Meaning.GPU, Meaning.MIG))
+
+
+@pytest.mark.parametrize(
+    ("name", "counted"),
+    [
+        ("nvidia.com/gpu", True),
+        ("nvidia.com/mig-1g.5gb", True),
+        ("nvidia.com/gpu.shared", True),
+        ("nvidia.com/GA102GL_A10", True),
+        ("volcano.sh/vgpu-number", True),
+        ("volcano.sh/gpu-number", True),
+        ("volcano.sh/vgpu-memory", False),
+        ("nvidia.com/gpumem", False),
+        ("nvidia.com/gpucores", False),
+    ],
+)
+def test_an_amount_is_a_number_of_devices_or_a_measure_of_one(name: str, *, counted: bool) -> None:
+    resource = legacy_resource(name)
+    assert resource is not None
+    assert resource.counted == counted
 
 
 @pytest.mark.parametrize(
@@ -96,6 +116,39 @@ def test_the_built_in_device(name: str, device: Device) -> None:
     resource = legacy_resource(name)
     assert resource is not None
     assert device_for(resource) == device
+
+
+@pytest.mark.parametrize(
+    "name", [name for name, (meaning, _) in NAMES.items() if meaning in (Meaning.GPU, Meaning.MIG)]
+)
+def test_a_built_in_device_is_known_again(name: str) -> None:
+    resource = legacy_resource(name)
+    assert resource is not None
+    device = device_for(resource)
+    assert device is not None
+    assert is_built_in(device)
+
+
+MIG_SELECTOR = (
+    "'profile' in device.attributes['gpu.nvidia.com'] && device.attributes['gpu.nvidia.com'].profile == '1g.5gb'"
+)
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        Device("other.example.com"),
+        Device("gpu.nvidia.com", ("true",)),
+        Device("mig.nvidia.com"),
+        Device("gpu.nvidia.com", (MIG_SELECTOR,)),
+        Device("mig.nvidia.com", (f"{MIG_SELECTOR} || true",)),
+        Device("mig.nvidia.com", (MIG_SELECTOR.replace("'1g.5gb'", "'1g' || 'a' == 'a'"),)),
+        Device("mig.nvidia.com", (MIG_SELECTOR, MIG_SELECTOR)),
+        Device("mig.nvidia.com", (f"true || {MIG_SELECTOR}",)),
+    ],
+)
+def test_what_only_looks_like_a_built_in_device_is_none(device: Device) -> None:
+    assert not is_built_in(device)
 
 
 def test_a_request_has_the_shape_of_v1() -> None:

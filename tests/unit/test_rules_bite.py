@@ -120,8 +120,27 @@ ROWS = (
     Row(9, "templates", "    if version is not ApiVersion.V1BETA1:", "    if True:", "r09_each_version_has_its_shape"),
     # no reason is one
     Row(10, "podspec", "    if reason := skip_reason(pod):", "    if reason := None:", "r10_each_reason_has_its_code"),
-    Row(10, "demand", "    if resource.convertible:", "    if True:", "r10_each_reason_has_its_code"),
-    Row(10, "notes", "    if value > 0:", "    if False:", "r10_a_positive_priority_is_converted_with_a_warning"),
+    Row(
+        10,
+        "devices",
+        "return Device(GPU_CLASS) if resource.meaning is Meaning.GPU else None",
+        "return Device(GPU_CLASS)",
+        "r10_each_reason_has_its_code",
+    ),
+    Row(
+        10,
+        "notes",
+        "    if field := preempting(pod):",
+        "    if field := None:",
+        "r10_a_positive_priority_is_converted_with_a_warning",
+    ),
+    Row(
+        10,
+        "skips",
+        "pod.policy.preemption is Preemption.SKIP and",
+        "False and",
+        "r10_a_positive_priority_is_left_alone_where_the_policy_says_so",
+    ),
     # a PodSpec where the table does not say, silence about unknown kinds, operators left alone
     Row(
         11,
