@@ -16,7 +16,7 @@ class Backoff:
 
     def next(self, at_least: float = 0) -> float:
         """Count a failure and return the seconds to wait; `at_least` is what the server asked for (Retry-After)."""
-        wait = min(self.last, self.first * 2 ** min(self.failures, 30))
+        wait = min(self.last, self.first * 2.0 ** min(self.failures, 30))
         self.failures += 1
         return max(at_least, wait * random.uniform(0.5, 1.0))  # noqa: S311 - no secret depends on it
 

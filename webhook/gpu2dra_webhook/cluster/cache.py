@@ -35,6 +35,10 @@ class Cache(Generic[T]):
         space = self._spaces.get(namespace)
         return None if space is None else space.get(name)
 
+    def __bool__(self) -> bool:
+        """Whether anything is held."""
+        return bool(self._spaces)
+
     def within(self, namespace: str) -> dict[str, T]:
         """Return a copy of what a namespace holds, by name."""
         with self._changed:

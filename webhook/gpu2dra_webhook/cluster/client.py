@@ -56,13 +56,12 @@ def connect(kubeconfig: Path | None = None, *, user_agent: str = "gpu2dra-webhoo
     configuration.keep_alive = True
     try:
         if kubeconfig is None:
-            config.load_incluster_config(client_configuration=configuration)
+            config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
-            config.load_kube_config(config_file=str(kubeconfig), client_configuration=configuration)
+            config.load_kube_config(str(kubeconfig), client_configuration=configuration)  # type: ignore[no-untyped-call]
     except config.ConfigException as error:
-        where = f"kubeconfig {kubeconfig}" if kubeconfig else "this pod's service account; outside of a cluster name a"
-        where = where if kubeconfig else f"{where} kubeconfig"
-        raise SettingsError(f"No API server: {error} ({where})") from error
+        advice = f"look at {kubeconfig}" if kubeconfig else "outside of a cluster, name a kubeconfig"
+        raise SettingsError(f"No API server to talk to: {error} ({advice}).") from error
     client = ApiClient(configuration)
     client.user_agent = user_agent
     return Api(client)
@@ -84,7 +83,7 @@ class Api:
 
     def close(self) -> None:
         """Close idle connections."""
-        self.client.close()
+        self.client.close()  # type: ignore[no-untyped-call]
 
     def call(
         self,

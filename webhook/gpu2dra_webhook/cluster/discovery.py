@@ -40,7 +40,7 @@ class Discovery:
 
     @property
     def version(self) -> ApiVersion | None:
-        """The newest version that both the server and we know; None when there is no DRA, or nobody has answered yet."""
+        """The newest version that both the server and we know; None: no DRA, or nobody has answered yet."""
         return self._version
 
     @property

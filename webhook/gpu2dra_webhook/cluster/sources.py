@@ -16,7 +16,7 @@ from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import MANAGED_BY, canonical_spec
 from gpu2dra_webhook.cluster.discovery import Discovery
-from gpu2dra_webhook.cluster.reflector import Known, Metadata, Source
+from gpu2dra_webhook.cluster.reflector import Known, Source
 from gpu2dra_webhook.ports import NO_LABELS, NO_QUOTA, DeviceClassState, QuotaState
 
 UNUSED_SINCE = "gpu2dra.dev/unused-since"
@@ -26,12 +26,6 @@ _CLASS_KEY = ".deviceclass.resource.k8s.io/devices"
 _QUOTA_PREFIXES = ("requests.", "limits.")
 # Bytes of a page decide what a list takes for a moment: a node or a slice is tens of kilobytes, the rest is small.
 _LARGE_OBJECTS = 100
-
-
-class _Spec(Known):
-    """A kind of which more than the metadata is looked at."""
-
-    spec: dict[str, msgspec.Raw] = {}  # noqa: RUF012 - msgspec copies it
 
 
 @dataclass(frozen=True, slots=True)
