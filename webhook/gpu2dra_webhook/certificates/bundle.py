@@ -1,0 +1,170 @@
+"""Keeps the caBundle of the MutatingWebhookConfiguration right: what API servers trust when they call the webhook.
+
+The configuration is read before the Secret that says what has to be in it, and written only as it was read. So nobody
+can put back what a colleague has replaced in between: the colleague's write makes ours a conflict.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import logging
+import re
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gpu2dra import Object
+from gpu2dra_webhook.certificates.authority import CertificateError, fingerprint, parse, to_pem
+from gpu2dra_webhook.certificates.rotation import Authorities
+from gpu2dra_webhook.cluster.client import Api, path
+from gpu2dra_webhook.cluster.errors import ApiError, NotFound
+from gpu2dra_webhook.cluster.reflector import Known, Reflector, Source
+from gpu2dra_webhook.cluster.template_api import MANAGER
+from gpu2dra_webhook.metrics import Metrics
+
+_log = logging.getLogger(__name__)
+
+_COLLECTION = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"
+_STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+_TIMEOUT = 5.0
+# Somebody else may want it otherwise, a GitOps tool for one: then we neither give up nor fight without end.
+_PATCHES = 5
+_PATCHES_WITHIN = 60.0
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """What was read of the webhook configuration: the caBundle of each entry, by the entry's name."""
+
+    resource_version: str
+    bundles: Mapping[str, bytes]
+    last_writer: str = field(default="", compare=False)
+
+    @property
+    def trusted(self) -> frozenset[str]:
+        """Fingerprints of the certificates that every entry trusts."""
+        each = [_fingerprints(bundle) for bundle in self.bundles.values()]
+        return frozenset.intersection(*each) if each else frozenset()
+
+
+class BundleKeeper:
+    """Reads and patches one configuration. What goes over the network may raise ApiError."""
+
+    def __init__(self, api: Api, name: str, metrics: Metrics, clock: Callable[[], float]) -> None:
+        self.title = f"MutatingWebhookConfiguration {name}"
+        self._api = api
+        self._path = path(_COLLECTION, name)
+        self._metrics = metrics
+        self._clock = clock
+        self._patched: deque[float] = deque(maxlen=_PATCHES)
+        # Tells of every change. What it holds is not looked at: the resourceVersion has to be the newest.
+        self._changes = Reflector(
+            api,
+            Source(
+                "webhook-configuration",
+                lambda: _COLLECTION,
+                Known,
+                lambda item: str(item.metadata.resourceVersion),
+                {"fieldSelector": f"metadata.name={name}"},
+            ),
+        )
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Have `changed` called, from a thread, whenever somebody writes the configuration."""
+        self._changes.cache.on_change(changed)
+        self._changes.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._changes.stop()
+
+    def read(self) -> Configuration | None:
+        """Return the configuration as it is now; None when it does not exist, or calls nobody."""
+        try:
+            found = self._api.read("GET", self._path, timeout=_TIMEOUT)
+        except NotFound:
+            return None
+        return _configuration(found) if found.get("webhooks") else None
+
+    def put(self, before: Configuration, authorities: Authorities, *, exact: bool) -> Configuration:
+        """Have every entry trust these authorities, and return the configuration as the API server gives it back.
+
+        `exact`: and nobody else; otherwise unexpired certificates that are there stay. Conflict when somebody else has
+        written meanwhile. When it has been changed again and again, it is left for a while and returned as it is.
+        """
+        now = self._clock()
+        wanted = {
+            name: to_pem(authorities if exact else _merged(authorities, bundle, now))[0]
+            for name, bundle in before.bundles.items()
+        }
+        wrong = {name: new for name, new in wanted.items() if _fingerprints(new) != _fingerprints(before.bundles[name])}
+        if not wrong:
+            return before
+        if len(self._patched) == _PATCHES and now - self._patched[0] < _PATCHES_WITHIN:
+            _log.warning(
+                "%s: the caBundle was put right %d times in a minute, waiting; last changed by %r. "
+                "Tell that tool to ignore /webhooks/*/clientConfig/caBundle",
+                self.title, _PATCHES, before.last_writer,
+            )  # fmt: skip
+            self._metrics.ca_bundle_patched("error")
+            return before
+        return self._patch(before, wrong, now)
+
+    def _patch(self, before: Configuration, bundles: Mapping[str, bytes], now: float) -> Configuration:
+        patch = {
+            "metadata": {"resourceVersion": before.resource_version},
+            "webhooks": [
+                {"name": name, "clientConfig": {"caBundle": base64.b64encode(bundle).decode()}}
+                for name, bundle in bundles.items()
+            ],
+        }
+        try:
+            patched = self._api.read(
+                "PATCH", self._path, patch, content_type=_STRATEGIC_MERGE_PATCH, query={"fieldManager": MANAGER},
+                timeout=_TIMEOUT,
+            )  # fmt: skip
+        except ApiError:
+            self._metrics.ca_bundle_patched("error")
+            raise
+        self._patched.append(now)
+        self._metrics.ca_bundle_patched("ok")
+        after = _configuration(patched)
+        _log.info(
+            "%s: caBundle set to %s; before, it was written by %r",
+            self.title, ", ".join(sorted(name[:8] for name in after.trusted)), before.last_writer,
+        )  # fmt: skip
+        return after
+
+
+def _configuration(found: Object) -> Configuration:
+    metadata = found["metadata"]
+    fields: list[dict[str, Any]] = metadata.get("managedFields") or []
+    last = max(fields, key=lambda entry: str(entry.get("time", "")), default={})
+    return Configuration(
+        metadata["resourceVersion"],
+        {entry["name"]: _bundle(entry["clientConfig"]) for entry in found["webhooks"]},
+        str(last.get("manager", "")),
+    )
+
+
+def _bundle(client_config: Mapping[str, Any]) -> bytes:
+    return base64.b64decode(client_config.get("caBundle") or "")
+
+
+def _fingerprints(bundle: bytes) -> frozenset[str]:
+    """Return the certificates of a bundle; of one that an API server could not read, nothing."""
+    try:
+        return frozenset(fingerprint(base64.b64decode(one[1])) for one in _CERTIFICATE.finditer(bundle))
+    except binascii.Error:
+        return frozenset()
+
+
+def _merged(authorities: Authorities, bundle: bytes, now: float) -> Authorities:
+    try:
+        there = parse(bundle, b"")
+    except CertificateError:
+        there = ()
+    return (*authorities, *(one for one in there if one.usable(now) and one not in authorities))
