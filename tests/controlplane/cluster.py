@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import shutil
+import ssl
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -123,6 +124,12 @@ class ControlPlane:
             self._clients[key] = Client(self.server, self._authority.certificate, *self._authority.client(user, groups))
         return self._clients[key]
 
+    def admin_context(self) -> ssl.SSLContext:
+        """Return what a client of another kind needs to talk to the API server with all rights."""
+        context = ssl.create_default_context(cafile=self._authority.certificate)
+        context.load_cert_chain(*self._authority.client(*_ADMIN))
+        return context
+
     @property
     def certificate_authority(self) -> Path:
         """The certificate that the API server's own is signed with."""
@@ -162,7 +169,10 @@ class ControlPlane:
         return [event for event in events if user in (None, event["user"]["username"])]
 
     def restart_api_server(self) -> None:
-        """Stop the API server, start it again at the same port, and return when it is ready."""
+        """Stop the API server, start it again at the same port, and return when it is ready.
+
+        Not to be called from a thread that ends before the test does: the server would end with it (see `leash`).
+        """
         self.daemons.stop("kube-apiserver")
         self.daemons.start("kube-apiserver", self._server_command)
         self.daemons.wait_until("kube-apiserver is ready again", self._ready)

@@ -16,8 +16,10 @@ import urllib3
 
 from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane, Options
+from controlplane.creations import Load
 from controlplane.daemons import free_port
 from controlplane.testbed import add_namespace
+from controlplane.workloads import one_gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 READER = "system:serviceaccount:harness:reader"
 OPTIONS = Options(audited_users=[READER])
 NAMESPACE = "harness"
+RESOURCES = ["configmaps", "pods"]
 
 
 class Backend(ThreadingHTTPServer):
@@ -87,7 +90,7 @@ def service(plane: ControlPlane) -> Iterator[str]:
     webhook = {
         "name": "harness.gpu2dra.dev",
         "clientConfig": {"service": {**metadata, "path": "/"}, "caBundle": authority},
-        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}],
+        "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": RESOURCES}],
         "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": NAMESPACE}},
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
@@ -195,3 +198,27 @@ def test_a_token_gives_the_rights_of_its_account_and_the_log_holds_its_reads(pla
     assert [(event["verb"], event["requestURI"]) for event in plane.audit_events(READER)] == [("list", path)]
     plane.client.list("v1", "ConfigMap", NAMESPACE)
     assert path not in [event["requestURI"] for event in plane.audit_events("gpu2dra-admin") if event["verb"] == "list"]
+
+
+def test_creations_are_told_apart(plane: ControlPlane, service: str) -> None:
+    pod = one_gpu("load", schedulingGates=[{"name": "example.com/wait"}])
+    load = Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], at_least=20)
+    wait_for("the webhook cannot be called", lambda: "harness.gpu2dra.dev" in refusal(plane))
+    refused = load.run()
+    assert (refused.created, refused.by_us, refused.by_outage) == (0, 20, 0)
+    assert len(refused.messages) == 1
+    assert "harness.gpu2dra.dev" in str(refused)
+
+
+def test_creations_go_on_when_the_server_comes_back(plane: ControlPlane) -> None:
+    pod = one_gpu("load", schedulingGates=[{"name": "example.com/wait"}])
+    with Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], at_least=50) as load:
+        load.wait_for_more(10)
+        plane.restart_api_server()
+        load.wait_for_more(10)
+    counts = load.counts
+    pods = [each["metadata"]["name"] for each in plane.client.list("v1", "Pod", NAMESPACE)]
+    assert counts.created == counts.unconverted == len(pods) == len(counts.seconds)
+    assert counts.created >= 50
+    assert (counts.converted, counts.by_us) == (0, 0)
+    assert counts.by_outage > 0

@@ -1,0 +1,251 @@
+"""Pods created by many clients at once while something happens to webhook or servers, and what became of each.
+
+Every client is a thread with a connection of its own and does what a controller does: it creates a Pod, waits for the
+answer, and tries again when the API server is away. A Pod that is stored with its legacy limit, or refused because of
+the webhook, is what must never be.
+"""
+
+from __future__ import annotations
+
+import http.client
+import itertools
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Self
+from urllib.parse import urlsplit
+
+import msgspec
+
+from controlplane.client import Object, wait_for
+from controlplane.cluster import ControlPlane
+from gpu2dra.converted import ANNOTATION
+
+if TYPE_CHECKING:
+    import ssl
+    from types import TracebackType
+
+WEBHOOK = "gpu2dra"
+"""What the names of our webhooks hold, and so every message of the API server that blames one."""
+_PLACEHOLDER = "name-of-the-pod"
+_HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
+_STORED = (200, 201)
+_EXISTS = 409
+_TOO_MANY = 429
+_SERVER_ERROR = 500
+_TIMEOUT = 60.0
+"""Seconds that a client waits for an answer, and tries again when there is none."""
+
+
+class _Metadata(msgspec.Struct):
+    annotations: dict[str, str] = {}
+
+
+class _Resources(msgspec.Struct):
+    limits: dict[str, str] = {}
+
+
+class _Container(msgspec.Struct):
+    resources: _Resources = msgspec.field(default_factory=_Resources)
+
+
+class _Spec(msgspec.Struct):
+    containers: list[_Container]
+    initContainers: list[_Container] = []  # noqa: N815 -- the field's name in the API
+
+
+class _Pod(msgspec.Struct):
+    metadata: _Metadata
+    spec: _Spec
+
+    @property
+    def converted(self) -> bool:
+        """Whether it carries our record and asks for no legacy resource any more."""
+        asking = [each for each in (*self.spec.containers, *self.spec.initContainers)
+                  if any(name.startswith("nvidia.com/") for name in each.resources.limits)]  # fmt: skip
+        return ANNOTATION in self.metadata.annotations and not asking
+
+
+_decode = msgspec.json.Decoder(_Pod).decode
+_runs = itertools.count(1)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of all creations. `created` is `converted` and `unconverted` together.
+
+    `by_us` are refusals that name the webhook, `by_outage` what the API server could not answer by itself: broken
+    connections and its own 429 and 5xx. Those were tried again. `seconds` holds how long each successful one took.
+    """
+
+    converted: int = 0
+    unconverted: int = 0
+    by_us: int = 0
+    by_outage: int = 0
+    messages: Counter[str] = field(default_factory=Counter)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def created(self) -> int:
+        """How many Pods exist."""
+        return self.converted + self.unconverted
+
+    def count(self, pod: _Pod) -> None:
+        """Count a Pod that the server has stored."""
+        if pod.converted:
+            self.converted += 1
+        else:
+            self.unconverted += 1
+
+    def add(self, other: Counts) -> None:
+        """Count in what another client has seen."""
+        self.converted += other.converted
+        self.unconverted += other.unconverted
+        self.by_us += other.by_us
+        self.by_outage += other.by_outage
+        self.messages.update(other.messages)
+        self.seconds += other.seconds
+
+    def __str__(self) -> str:
+        """Return them in one line, with the most frequent messages behind."""
+        told = "".join(f"\n  {count} x {message}" for message, count in self.messages.most_common(5))
+        return (
+            f"created {self.created}, converted {self.converted}, unconverted {self.unconverted}, "
+            f"failed by us {self.by_us}, failed by the outage {self.by_outage}{told}"
+        )
+
+
+class Load:
+    """Clients that create Pods: `pods` in turn, each with a name of its own. `counts` is what has become of them.
+
+    `run` creates so many and returns. Used as a context manager it creates them while the block runs, and goes on until
+    the block has ended and there are `at_least` so many.
+    """
+
+    def __init__(self, plane: ControlPlane, pods: Sequence[Object], at_least: int = 2000, clients: int = 8) -> None:
+        run = next(_runs)
+        self._bodies = [_Body(pod, run) for pod in pods]
+        self._at_least = at_least
+        self._numbers = iter(itertools.count().__next__, None)
+        self._block_ended = threading.Event()
+        self._clients = [_Creator(plane.server, plane.admin_context()) for _ in range(clients)]
+        self._threads = [threading.Thread(target=self._create, args=(client,)) for client in self._clients]
+        self._failed: list[BaseException] = []
+
+    def run(self) -> Counts:
+        """Create all Pods and return what became of them."""
+        with self:
+            pass
+        return self.counts
+
+    @property
+    def counts(self) -> Counts:
+        """The counts of all clients until now."""
+        total = Counts()
+        for client in self._clients:
+            total.add(client.counts)
+        return total
+
+    def wait_for_more(self, created: int) -> None:
+        """Return when so many more Pods have been created."""
+        enough = self.counts.created + created
+        wait_for(f"{created} more Pods are created", lambda: self.counts.created >= enough, _TIMEOUT)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._at_least = 0
+        self._block_ended.set()
+        for thread in self._threads:
+            thread.join()
+        if self._failed and kind is None:
+            raise self._failed[0]
+
+    def _create(self, client: _Creator) -> None:
+        try:
+            for number in itertools.takewhile(self._goes_on, self._numbers):
+                client.create(self._bodies[number % len(self._bodies)], number)
+        except BaseException as error:  # noqa: BLE001 -- raised again in the thread that waits
+            self._failed.append(error)
+        finally:
+            client.close()
+
+    def _goes_on(self, number: int) -> bool:
+        return number < self._at_least or not self._block_ended.is_set()
+
+
+class _Body:
+    """A Pod as it is sent, but for the name."""
+
+    def __init__(self, pod: Object, run: int) -> None:
+        self.collection = f"/api/v1/namespaces/{pod['metadata']['namespace']}/pods"
+        self.name = f"{pod['metadata']['name']}-{run}"
+        named = {**pod, "metadata": {**pod["metadata"], "name": _PLACEHOLDER}}
+        self.before, self.after = json.dumps(named).encode().split(_PLACEHOLDER.encode())
+
+    def named(self, name: str) -> bytes:
+        """Return it with a name."""
+        return self.before + name.encode() + self.after
+
+
+class _Creator:
+    """One client."""
+
+    def __init__(self, server: str, context: ssl.SSLContext) -> None:
+        host = urlsplit(server).netloc
+        self._connection = http.client.HTTPSConnection(host, timeout=_TIMEOUT, context=context)
+        self.counts = Counts()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def create(self, body: _Body, number: int) -> None:
+        """Create one Pod and count; TimeoutError when the API server stays away for a minute."""
+        name = f"{body.name}-{number}"
+        wait_for(f"pod {name} is created or refused", lambda: self._try(body, name), _TIMEOUT)
+
+    def _try(self, body: _Body, name: str) -> bool:
+        """Send a Pod once; return whether that is settled."""
+        began = time.perf_counter()
+        status, answer = self._send("POST", body.collection, body.named(name))
+        if status == _EXISTS:  # taken by a try before, whose answer was lost
+            status, answer = self._send("GET", f"{body.collection}/{name}")
+        if status in _STORED:
+            self.counts.seconds.append(time.perf_counter() - began)
+            self.counts.count(_decode(answer))
+            return True
+        message = _message(answer)
+        self.counts.messages[f"{status}: {message}"] += 1
+        if WEBHOOK in message:
+            self.counts.by_us += 1
+            return True
+        assert status in (0, _TOO_MANY) or status >= _SERVER_ERROR, f"{status} {message}"
+        self.counts.by_outage += 1
+        return False
+
+    def _send(self, method: str, path: str, body: bytes | None = None) -> tuple[int, bytes]:
+        """Return status and body of the answer; 0 and what went wrong when there was none."""
+        try:
+            self._connection.request(method, path, body, _HEADERS)
+            response = self._connection.getresponse()
+            return response.status, response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self._connection.close()  # the next request connects anew
+            return 0, json.dumps({"message": type(error).__name__}).encode()
+
+
+def _message(answer: bytes) -> str:
+    try:
+        return str(json.loads(answer)["message"])
+    except (ValueError, LookupError, TypeError):  # what a server says that is about to end
+        return answer.decode(errors="replace")[:200]
