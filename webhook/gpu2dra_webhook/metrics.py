@@ -9,7 +9,7 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
@@ -176,17 +176,3 @@ class Metrics:
     def http_error(self, status: int) -> None:
         """Count a request that never reached admission."""
         self._counters["http_errors"].labels(str(status)).inc()
-
-
-def metrics_app(metrics: Metrics) -> Callable[[dict[str, Any], Any], list[bytes]]:
-    """Return the WSGI application of the metrics port: `/metrics`, else 404."""
-
-    def app(environ: dict[str, Any], start_response: Any) -> list[bytes]:
-        if environ["PATH_INFO"] != "/metrics":
-            start_response("404 Not Found", [("Content-Type", "text/plain"), ("Content-Length", "9")])
-            return [b"not found"]
-        body = metrics.render()
-        start_response("200 OK", [("Content-Type", CONTENT_TYPE), ("Content-Length", str(len(body)))])
-        return [body]
-
-    return app

@@ -1,0 +1,102 @@
+"""Readiness: named questions to the other parts, and what is missing; one of them calls our own port as clients do."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+_log = logging.getLogger(__name__)
+
+Check = Callable[[], Sequence[str]]
+"""Returns what is missing; nothing when all is well."""
+
+
+class Readiness:
+    """What must hold before the API server may send reviews (`required`), and what is only worth knowing (`details`).
+
+    A detail must not take replicas out of the Service: while a DeviceClass is missing, pods are answered, with the
+    reason why they are not converted.
+    """
+
+    def __init__(self, required: Mapping[str, Check], details: Mapping[str, Check]) -> None:
+        self._required = required
+        self._details = details
+        self._stopping = False
+
+    def stop(self) -> None:
+        """Be not ready any more, for good."""
+        self._stopping = True
+
+    def missing(self) -> dict[str, list[str]]:
+        """Return what is missing, by the name of the check; nothing when ready."""
+        found = _ask(self._required)
+        return {"stopping": ["the server ends; others answer"]} | found if self._stopping else found
+
+    def details(self) -> dict[str, list[str]]:
+        """Return what is worth knowing, by name."""
+        return _ask(self._details)
+
+    def names(self) -> list[str]:
+        """Return the names of all checks."""
+        return [*self._required, *self._details]
+
+
+def _ask(checks: Mapping[str, Check]) -> dict[str, list[str]]:
+    answers = {}
+    for name, check in checks.items():
+        try:
+            answers[name] = list(check())
+        except Exception:  # noqa: BLE001 - one broken check must not hide what the others find
+            _log.exception("readiness check failed", extra={"check": name})
+            answers[name] = ["the check failed; see the log"]
+    return {name: found for name, found in answers.items() if found}
+
+
+class SelfProbe:
+    """Calls /livez on our own port as an API server would: a handshake that verifies the certificate for `name`.
+
+    A loop of its own does it, since anybody may ask for readiness and a handshake costs more than its answer.
+    """
+
+    def __init__(self, address: tuple[str, int], name: str, trust: Callable[[], bytes], interval: float = 10) -> None:
+        self._address = address
+        self._name = name
+        self._trust = trust
+        self._interval = interval
+        self._stopped = threading.Event()
+        self._found: tuple[str, ...] = ("not tried yet",)
+
+    def __call__(self) -> tuple[str, ...]:
+        """Return what the last call found."""
+        return self._found
+
+    def start(self) -> None:
+        """Begin to call: every second until it works, then once in an interval."""
+        threading.Thread(target=self._run, name="self-probe", daemon=True).start()
+
+    def stop(self) -> None:
+        """Call no more."""
+        self._stopped.set()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._interval if not self._found else min(1, self._interval)):
+            self._found = self.probe()
+
+    def probe(self) -> tuple[str, ...]:
+        """Call once; return what is wrong."""
+        try:
+            context = ssl.create_default_context(cadata=self._trust().decode("ascii"))
+            with contextlib.ExitStack() as stack:
+                plain = stack.enter_context(socket.create_connection(self._address, timeout=5))
+                secure = stack.enter_context(context.wrap_socket(plain, server_hostname=self._name))
+                secure.sendall(
+                    f"GET /livez HTTP/1.1\r\nHost: {self._name}\r\nConnection: close\r\n\r\n".encode("ascii")
+                )
+                answer = secure.recv(64)
+        except (OSError, ValueError) as error:
+            return (f"no TLS connection to our own port: {error}",)
+        return () if answer.startswith(b"HTTP/1.1 200 ") else ("our own port does not answer",)
