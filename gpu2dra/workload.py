@@ -53,8 +53,7 @@ def _plan_object(obj: Object, options: Options, context: Context) -> tuple[Plan,
         return _plan_wrapped(obj, kind, options, context), set()
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    namespace = metadata.get("namespace")
-    namespace = namespace if isinstance(namespace, str) else context.namespace
+    namespace = _namespace(metadata, context)
     workload = Workload(kind.group, kind.kind, _name(metadata), namespace, _around(metadata, context.wrapper))
     pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options, context)]
     seen = set().union(*(pod.seen for pod in pods)) if pods else set()
@@ -110,6 +109,11 @@ def _object_notes(kind: Kind, own_file: bool) -> Iterator[Finding]:
         yield finding(
             "DRA111", "/apiVersion", f"Claims in a {kind.kind} need {kind.since} or later; older ones drop them."
         )
+
+
+def _namespace(metadata: Object, context: Context) -> str:
+    namespace = metadata.get("namespace")
+    return namespace if isinstance(namespace, str) and namespace else context.namespace
 
 
 def _name(metadata: Object) -> str:
@@ -192,9 +196,8 @@ def _inside(obj: Object, context: Context) -> Context:
     """Return the context of the objects wrapped in `obj`, which is what people apply, label and prune."""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    namespace = metadata.get("namespace")
-    namespace = namespace if isinstance(namespace, str) else context.namespace
-    return dataclasses.replace(context, namespace=namespace, wrapper=_around(metadata, context.wrapper))
+    namespace, wrapper = _namespace(metadata, context), _around(metadata, context.wrapper)
+    return dataclasses.replace(context, namespace=namespace, wrapper=wrapper)
 
 
 def _around(metadata: Object, wrapper: Mapping[str, Any]) -> Object:

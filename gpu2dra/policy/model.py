@@ -74,6 +74,11 @@ class Policy:
                 return rule.outcome
         return device_for(resource)
 
+    @property
+    def device_classes(self) -> frozenset[str]:
+        """The DeviceClasses that requests may become, those of the built-in devices aside."""
+        return frozenset(rule.outcome.device_class for rule in self.rules if isinstance(rule.outcome, Device))
+
     def makes(self, device: Device) -> bool:
         """Whether some request may become `device`: no other one may stand in a template of ours."""
         return is_built_in(device) or any(rule.outcome == device for rule in self.rules)

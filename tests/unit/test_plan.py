@@ -708,8 +708,9 @@ def test_r10_each_reason_has_its_code(obj: Object, code: str, path: str, options
 
 
 def test_r10_the_webhook_goes_by_the_namespace_of_the_request() -> None:
-    made = planned(pod(container("main", 1)), ADMISSION, Context(namespace="kube-system"))
-    assert codes(made) == ["DRA205"]
+    for meta in ({}, {"namespace": ""}, {"namespace": None}):
+        made = planned(pod(container("main", 1), meta=meta), ADMISSION, Context(namespace="kube-system"))
+        assert codes(made) == ["DRA205"]
 
 
 def test_r10_reasons_are_for_pods_that_ask_for_something() -> None:

@@ -46,7 +46,7 @@ class GroupVersionResource(msgspec.Struct, frozen=True):
 
 
 class Review(msgspec.Struct, frozen=True, rename="camel"):
-    """The request of a review, as far as it is of use here. Objects are plain data; fields that are absent are empty."""
+    """The request of a review, as far as it is of use here; objects are plain data, absent fields are empty."""
 
     uid: str
     kind: GroupVersionKind
