@@ -31,6 +31,7 @@ class Daemons:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._told_to_end: set[str] = set()
 
     def start(self, name: str, command: Sequence[str | Path], environment: Mapping[str, str] | None = None) -> None:
         """Start a process in a session of its own, so that Ctrl-C reaches it only through `stop`."""
@@ -53,9 +54,9 @@ class Daemons:
         return "\n".join(self.log(name).read_text(errors="replace").splitlines()[-_TAIL:])
 
     def check(self) -> None:
-        """Raise DaemonError when a process has ended."""
+        """Raise DaemonError when a process has ended that nobody told to."""
         for name, process in self._running.items():
-            if process.poll() is not None:
+            if process.poll() is not None and name not in self._told_to_end:
                 msg = f"{name} ended with {process.returncode}; {self.log(name)} ends with\n{self.tail(name)}"
                 raise DaemonError(msg)
 
@@ -83,6 +84,24 @@ class Daemons:
             except subprocess.TimeoutExpired:
                 _signal(process, signal.SIGKILL)
                 process.wait()
+
+    def terminate(self, name: str) -> None:
+        """Send SIGTERM to a process, but not to its children, and do not wait."""
+        self._told_to_end.add(name)
+        self._running[name].send_signal(signal.SIGTERM)
+
+    def wait_until_ended(self, name: str, deadline: float) -> int:
+        """Return the exit code of a process that was told to end; TimeoutError when it runs on."""
+        try:
+            return self._running[name].wait(deadline)
+        except subprocess.TimeoutExpired:
+            msg = f"{name} has not ended within {deadline:g} s; its log ends with\n{self.tail(name)}"
+            raise TimeoutError(msg) from None
+
+    def kill(self, name: str) -> None:
+        """End a process and its children at once."""
+        _signal(self._running[name], signal.SIGKILL)
+        self._running.pop(name).wait()
 
     @contextlib.contextmanager
     def paused(self, name: str) -> Iterator[None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from controlplane import gpus, scheduling
@@ -66,9 +66,9 @@ class Cluster:
         )
 
 
-def add_namespace(client: Client, name: str) -> None:
+def add_namespace(client: Client, name: str, labels: Mapping[str, str] | None = None) -> None:
     """Create a namespace and wait until pods can be created in it."""
-    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    client.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels or {})}})
     account = f"/api/v1/namespaces/{name}/serviceaccounts/default"
     wait_for(f"namespace {name} has a service account", lambda: client.call("GET", account).accepted)
 
