@@ -35,39 +35,35 @@ class Helm:
         """The major version."""
         return int(self.run("version", "--template", "{{.Version}}").removeprefix("v").split(".")[0])
 
-    def run(self, *arguments: str | Path, kubeconfig: Path | None = None) -> str:
-        """Run helm and return what it printed; HelmError when it fails."""
+    def run(self, *arguments: str | Path, values: Object | None = None, kubeconfig: Path | None = None) -> str:
+        """Run helm and return what it printed; HelmError when it fails. `values` are for commands that take some."""
         homes = {name: str(self.home / name) for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **homes}
         if kubeconfig is not None:
             environment["KUBECONFIG"] = str(kubeconfig)
-        command = [str(self.program), *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120, env=environment)
+        command = [str(self.program), *map(str, arguments), *([] if values is None else ["--values=-"])]
+        sent = json.dumps(values)  # JSON is YAML
+        done = subprocess.run(
+            command, input=sent, capture_output=True, text=True, check=False, timeout=120, env=environment
+        )
         if done.returncode:
             raise HelmError(done.stderr or done.stdout)
         return done.stdout
 
     def template(self, values: Object | None = None, *arguments: str) -> str:
         """Return what the chart renders to, as text: the objects of a release that has these values."""
-        command = ["template", RELEASE, CHART, "--namespace", NAMESPACE, "--kube-version", _KUBERNETES]
-        return self.run(*command, *setting(values), *arguments)
+        place = ("--namespace", NAMESPACE, "--kube-version", _KUBERNETES)
+        return self.run("template", RELEASE, CHART, *place, *arguments, values=values or {})
 
     def render(self, values: Object | None = None, *arguments: str) -> list[Object]:
         """Return the objects that the chart renders to, in the order of helm."""
         return objects(self.template(values, *arguments))
 
     def notes(self, values: Object | None = None) -> str:
-        """Return what `helm install` tells its user."""
-        answer = self.run("install", RELEASE, CHART, "--namespace", NAMESPACE, *_DRY, *setting(values))
-        return str(json.loads(answer)["info"]["notes"])
-
-
-_DRY = ("--dry-run=client", "--output=json")
-
-
-def setting(values: Object | None) -> list[str]:
-    """Return the arguments that give a release these values: one for each key at the top, as JSON."""
-    return [part for key, value in (values or {}).items() for part in ("--set-json", f"{key}={json.dumps(value)}")]
+        """Return what `helm install` tells its user; Helm 3 would ask a cluster first."""
+        how = ("--namespace", NAMESPACE, "--dry-run=client", "--output=json")
+        printed = self.run("install", RELEASE, CHART, *how, values=values or {})
+        return str(json.loads(printed)["info"]["notes"])
 
 
 def objects(text: str) -> list[Object]:
