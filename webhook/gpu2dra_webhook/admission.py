@@ -61,8 +61,13 @@ class _Question:
         return plan(pod, options, context)
 
     def opted_in(self, labels: Mapping[str, str]) -> bool:
-        value = labels.get(OPT_IN_LABEL, "").lower()
-        return value != "false" if self.settings.namespace_mode == "opt-out" else value == "true"
+        return opted_in(self.settings, labels)
+
+
+def opted_in(settings: Settings, labels: Mapping[str, str]) -> bool:
+    """Whether a namespace with these labels is one whose pods are converted."""
+    value = labels.get(OPT_IN_LABEL, "")
+    return value != "false" if settings.namespace_mode == "opt-out" else value == "true"
 
 
 def decide(review: Review, view: View, settings: Settings, policy: Policy, timeout: float) -> Decision:

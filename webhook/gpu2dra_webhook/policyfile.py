@@ -26,9 +26,9 @@ _DIGEST = 12
 
 
 class PolicyFile:
-    """The policy in a file; called, it returns the one that holds now."""
+    """The policy in a file, or the built-in one where there is no file."""
 
-    def __init__(self, path: Path, metrics: Metrics, interval: float = INTERVAL) -> None:
+    def __init__(self, path: Path | None, metrics: Metrics, interval: float = INTERVAL) -> None:
         """Read the file; SettingsError, with everything that is wrong in it, when it cannot be used."""
         self._path = path
         self._metrics = metrics
@@ -38,11 +38,12 @@ class PolicyFile:
         self._seen: bytes | None = None
         self._policy = BUILT_IN
         self._problems: tuple[str, ...] = ()
-        self.look()
+        if path is not None:
+            self.look(path)
         if self._problems:
             raise SettingsError("\n".join(f"{path}: {line}" for line in self._problems))
 
-    def __call__(self) -> Policy:
+    def policy(self) -> Policy:
         """Return the policy that holds now."""
         return self._policy
 
@@ -52,8 +53,9 @@ class PolicyFile:
 
     def start(self) -> None:
         """Begin to look at the file, in a thread of its own."""
-        self._thread = threading.Thread(target=self._run, name="policy", daemon=True)
-        self._thread.start()
+        if self._path is not None:
+            self._thread = threading.Thread(target=self._run, args=[self._path], name="policy", daemon=True)
+            self._thread.start()
 
     def stop(self) -> None:
         """Look no more."""
@@ -61,10 +63,10 @@ class PolicyFile:
         if self._thread:
             self._thread.join()
 
-    def look(self) -> None:
+    def look(self, path: Path) -> None:
         """Read the file, and take its policy over if it has changed and is right."""
         try:
-            content = self._path.read_bytes()
+            content = path.read_bytes()
         except OSError as error:
             self._seen = None
             self._refuse((error.strerror or type(error).__name__,))
@@ -81,7 +83,7 @@ class PolicyFile:
         digest = hashlib.sha256(content).hexdigest()[:_DIGEST]
         self._metrics.policy_reloaded("ok")
         self._metrics.policy_loaded(digest)
-        _log.info("policy loaded", extra={"file": str(self._path), "digest": digest, "rules": len(policy.rules)})
+        _log.info("policy loaded", extra={"file": str(path), "digest": digest, "rules": len(policy.rules)})
         for warning in policy.warnings:
             _log.warning("policy: %s", warning)
 
@@ -91,9 +93,9 @@ class PolicyFile:
             self._metrics.policy_reloaded("error")
             _log.error("the policy cannot be used; what held before goes on: %s", " ".join(problems))
 
-    def _run(self) -> None:
+    def _run(self, path: Path) -> None:
         while not self._stopped.wait(self._interval):
-            self.look()
+            self.look(path)
 
 
 def parse(content: bytes) -> Policy:
