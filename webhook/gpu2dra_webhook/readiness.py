@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import socket
 import ssl
@@ -10,6 +9,8 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 
 _log = logging.getLogger(__name__)
+
+PROBE_INTERVAL, PROBE_RETRY, PROBE_TIMEOUT = 10.0, 1.0, 5.0
 
 Check = Callable[[], Sequence[str]]
 """Returns what is missing; nothing when all is well."""
@@ -62,41 +63,48 @@ class SelfProbe:
     A loop of its own does it, since anybody may ask for readiness and a handshake costs more than its answer.
     """
 
-    def __init__(self, address: tuple[str, int], name: str, trust: Callable[[], bytes], interval: float = 10) -> None:
-        self._address = address
+    def __init__(self, bind_address: str, name: str, trust: Callable[[], bytes], *, asks: bool) -> None:
+        """`trust` gives the certificates that verify ours; `asks`: whether one may ask without a certificate."""
+        self._host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind_address, bind_address)  # noqa: S104 - not bound here
         self._name = name
         self._trust = trust
-        self._interval = interval
+        self._asks = asks
         self._stopped = threading.Event()
         self._found: tuple[str, ...] = ("not tried yet",)
 
-    def __call__(self) -> tuple[str, ...]:
-        """Return what the last call found."""
+    def found(self) -> tuple[str, ...]:
+        """Return what was wrong when it was tried last."""
         return self._found
 
-    def start(self) -> None:
+    def start(self, port: int) -> None:
         """Begin to call: every second until it works, then once in an interval."""
-        threading.Thread(target=self._run, name="self-probe", daemon=True).start()
+        threading.Thread(target=self._run, args=(port,), name="self-probe", daemon=True).start()
 
     def stop(self) -> None:
         """Call no more."""
         self._stopped.set()
 
-    def _run(self) -> None:
-        while not self._stopped.wait(self._interval if not self._found else min(1, self._interval)):
-            self._found = self.probe()
+    def _run(self, port: int) -> None:
+        pause = 0.0
+        while not self._stopped.wait(pause):
+            self._found = self.probe(port)
+            pause = PROBE_RETRY if self._found else PROBE_INTERVAL
 
-    def probe(self) -> tuple[str, ...]:
+    def probe(self, port: int) -> tuple[str, ...]:
         """Call once; return what is wrong."""
+        request = f"GET /livez HTTP/1.1\r\nHost: {self._name}\r\nConnection: close\r\n\r\n"
         try:
             context = ssl.create_default_context(cadata=self._trust().decode("ascii"))
-            with contextlib.ExitStack() as stack:
-                plain = stack.enter_context(socket.create_connection(self._address, timeout=5))
-                secure = stack.enter_context(context.wrap_socket(plain, server_hostname=self._name))
-                secure.sendall(
-                    f"GET /livez HTTP/1.1\r\nHost: {self._name}\r\nConnection: close\r\n\r\n".encode("ascii")
-                )
+            # Where we know only the chain that we serve, it has to do as its own authority.
+            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            with (
+                socket.create_connection((self._host, port), timeout=PROBE_TIMEOUT) as plain,
+                context.wrap_socket(plain, server_hostname=self._name) as secure,
+            ):
+                if not self._asks:
+                    return ()
+                secure.sendall(request.encode("ascii"))
                 answer = secure.recv(64)
         except (OSError, ValueError) as error:
-            return (f"no TLS connection to our own port: {error}",)
+            return (f"no connection to our own port: {error}",)
         return () if answer.startswith(b"HTTP/1.1 200 ") else ("our own port does not answer",)

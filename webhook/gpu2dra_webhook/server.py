@@ -121,7 +121,7 @@ class Server(BaseApplication):
             raise
 
     def _ssl_context(self, _config: Config, _default: object) -> ssl.SSLContext:
-        return self.parts.certificates.ssl_context()
+        return self.parts.ssl_context()
 
 
 def _listen(address: str, port: int) -> socket.socket:

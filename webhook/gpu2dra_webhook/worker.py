@@ -63,6 +63,7 @@ class ReviewWorker(GeventWorker):
         self.app.serving(*(int(each.getsockname()[1]) for each in self.sockets))
         while self.alive:
             self._tick(admission, scrapes)
+        self.app.parts.draining()
         _log.info("stopping: answering the last requests", extra={"connections": len(admission)})
         end = time.monotonic() + settings.drain_seconds
         while admission and time.monotonic() < end:
