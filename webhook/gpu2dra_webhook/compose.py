@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from gpu2dra.devices import Device
-from gpu2dra.policy import BUILT_IN, Policy
+from gpu2dra.policy import Policy
 from gpu2dra.resources import legacy_resource
 from gpu2dra.skips import SYSTEM_NAMESPACES
 from gpu2dra_webhook import certificates as sources
-from gpu2dra_webhook.admission import OPT_IN_LABEL
+from gpu2dra_webhook.admission import opted_in
 from gpu2dra_webhook.app import create_app, create_side_app
 from gpu2dra_webhook.certificates import CertificateError, Certificates
 from gpu2dra_webhook.certificates.serving import server_names
@@ -84,13 +84,9 @@ class Parts:
 def compose(settings: Settings) -> Parts:
     """Return all parts; nothing goes on before `start`. SettingsError when a choice cannot be kept."""
     metrics = Metrics()
-    background: list[Background] = []
-    details: dict[str, Check] = {}
-    policy = _built_in
-    if settings.policy_file:
-        policy = policy_file = PolicyFile(settings.policy_file, metrics)
-        details["policy"] = policy_file.problems
-        background.append(policy_file)
+    policy_file = PolicyFile(settings.policy_file, metrics)
+    policy = policy_file.policy
+    background: list[Background] = [policy_file]
     api = None if settings.store == "memory" else connect(settings.kubeconfig)
     view: View = FixedView()
     store: TemplateStore = MemoryStore()
@@ -103,7 +99,7 @@ def compose(settings: Settings) -> Parts:
     background.append(served)
     probe = SelfProbe(settings.bind_address, server_names(settings)[0], served.trust, asks=not settings.client_ca_file)
     checks: dict[str, Check] = {"certificate": served.problems, "caches": view.synced, "port": probe.found}
-    readiness = Readiness(checks, details | _details(view, policy))
+    readiness = Readiness(checks, {"policy": policy_file.problems, **_details(view, policy)})
     metrics.before_render(functools.partial(_tell, metrics, view, served, policy))
     mutator = Mutator(settings, view, store, recorder, metrics, policy)
     return Parts(
@@ -129,16 +125,11 @@ def _certificates(settings: Settings, api: Api | None, metrics: Metrics) -> Cert
         raise SettingsError(str(error)) from error
 
 
-def _built_in() -> Policy:
-    return BUILT_IN
-
-
 def _serves(settings: Settings, namespace: NamespaceState) -> bool:
     """Whether pods of a namespace are converted at all."""
     if namespace.name in SYSTEM_NAMESPACES | settings.excluded_namespaces | {settings.namespace}:
         return False
-    value = namespace.labels.get(OPT_IN_LABEL, "").lower()
-    return value != "false" if settings.namespace_mode == "opt-out" else value == "true"
+    return opted_in(settings, namespace.labels)
 
 
 def _details(view: View, policy: Callable[[], Policy]) -> dict[str, Check]:
