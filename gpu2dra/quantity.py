@@ -20,6 +20,8 @@ _SCALES: dict[str, Fraction] = {
     **{f"{suffix}i": Fraction(1024) ** power for power, suffix in enumerate("KMGTPE", start=1)},
 }
 _LARGEST = 2**63 - 1
+_SURELY_SMALL = 18
+"""Digits of a whole number that cannot be above the largest value."""
 _LONGEST = 256
 """Characters of a text that can still be an amount: Python refuses to read thousands of digits."""
 _WITHOUT_DIGITS = re.compile(r"[+-]?\.?(?:[numkMGTPE]|[KMGT]i|[eE](?:\+?\d+|-0*[0-9]))?", re.ASCII)
@@ -46,6 +48,8 @@ def parse_quantity(value: object) -> Fraction:
     if isinstance(value, int):
         return max(min(Fraction(value), Fraction(_LARGEST)), Fraction(-_LARGEST))
     text = _number_text(value) if isinstance(value, float) else value.strip(" ")
+    if len(text) <= _SURELY_SMALL and text.isascii() and text.isdecimal():
+        return Fraction(int(text))  # as nearly all are: fractions and patterns would take most of a pod's conversion
     match = _SYNTAX.fullmatch(text)
     if match is None or not 0 < len(text) <= _LONGEST:
         raise AmountError(f"{_shown(value)} is not a quantity")
@@ -67,6 +71,8 @@ def parse_amount(value: object) -> int:
     quantity = parse_quantity(value)
     if quantity < 0:
         raise AmountError(f"{_shown(value)} is negative")
+    if quantity.denominator == 1:
+        return quantity.numerator
     # The server looks at thousandths, rounded up: 0.9999999 is 1 to it, 1.0001 is refused.
     thousandths = _round_up(quantity, 1000) * 1000
     if thousandths % 1000:
