@@ -122,7 +122,7 @@ def held_back(findings: tuple[Finding, ...]) -> Decision:
     first, *others = findings
     outcome = Outcome.SKIPPED if first.code.startswith("DRA2") else Outcome.UNCONVERTED
     return Decision(
-        outcome=outcome, reason=first.code, why="".join(told([first])).replace("Left alone: ", ""),
+        outcome=outcome, reason=first.code, why="".join(told([first])).replace("Left alone: ", "").removesuffix("."),
         warnings=told(others),
     )  # fmt: skip
 
