@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 
 import msgspec
 
@@ -30,8 +31,10 @@ class _Group(msgspec.Struct):
 class Discovery:
     """Looks every minute, sooner after `look_again`. What was found stays until the server says otherwise."""
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, on_change: Callable[[], None] = lambda: None) -> None:
+        """`on_change` is called after another version was found than before."""
         self._api = api
+        self._on_change = on_change
         self._version: ApiVersion | None = None
         self._known = threading.Event()
         self._wanted = threading.Event()
@@ -58,8 +61,11 @@ class Discovery:
         found = next((version for version in ApiVersion if version in served), None)
         if found != self._version or not self.known:
             _log.info("the API server serves %s", found or "no version of resource.k8s.io that is known here")
+        changed = found != self._version
         self._version = found
         self._known.set()
+        if changed:
+            self._on_change()
 
     def look_again(self) -> None:
         """Have it looked at soon: a call has met a path that the server does not serve."""

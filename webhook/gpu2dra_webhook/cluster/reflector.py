@@ -33,7 +33,9 @@ _WATCH_SECONDS = 60
 _QUIET_MARGIN = 15.0
 _SHORTEST = 1.0
 """A watch that ends sooner and has said nothing counts as failed, lest a broken proxy makes this a hot loop."""
-_NOT_SERVED_POLL = 1.0
+NOT_KNOWN = ""
+"""In place of a path: nobody has said yet whether and where the kind is served."""
+_POLL = 0.1
 _STOP_TIMEOUT = 5.0
 """A list that hangs is not waited for: the thread ends when it comes back."""
 
@@ -71,8 +73,8 @@ class _Event(msgspec.Struct):
 class Source(Generic[T]):
     """A kind to be cached: where it is, how it is decoded, and what is kept of each object.
 
-    `where` returns the path of the collection, None while the server does not serve it. `read` makes the value to hold
-    of a decoded object; None leaves the object out.
+    `where` returns the path of the collection, None while the server does not serve it, or NOT_KNOWN. `read` makes the
+    value to hold of a decoded object; None leaves the object out.
     """
 
     name: str
@@ -99,7 +101,7 @@ class Reflector(Generic[T]):
         self._object = msgspec.json.Decoder(source.shape)
         self._event = msgspec.json.Decoder(_Event)
         self._heard: float | None = None
-        self._synced = False
+        self._synced_for: str | None = NOT_KNOWN
         self._version = ""
         self._backoff = Backoff(0.25, 8.0)
         self._watch: Watch | None = None
@@ -114,59 +116,56 @@ class Reflector(Generic[T]):
     def stop(self) -> None:
         """End the thread; the cache keeps what it holds."""
         self._stopped.set()
-        if watch := self._watch:
-            watch.close()
+        self.turn()
         if self._thread:
             self._thread.join(_STOP_TIMEOUT)
 
+    def turn(self) -> None:
+        """End the open watch, so that a path that has changed is looked at now."""
+        if watch := self._watch:
+            watch.close()
+
     def fresh(self, within: float) -> bool:
-        """Whether all objects were listed once, and the server was heard of in the last `within` seconds."""
-        heard = self._heard
-        return self._synced and heard is not None and time.monotonic() - heard <= within
+        """Whether all objects were listed where they are now, and the server was heard of in the last seconds."""
+        heard, synced_for = self._heard, self._synced_for
+        current = synced_for != NOT_KNOWN and synced_for == self.source.where()
+        return current and heard is not None and time.monotonic() - heard <= within
 
     def _run(self) -> None:
         while not self._stopped.is_set():
             where = self.source.where()
-            if where is None:  # not served: no objects, which is known as long as discovery says so
-                self.cache.replace({})
-                self._alive()
-                self._synced = True
-                self._version = ""
-                self._stopped.wait(_NOT_SERVED_POLL)
+            if not where:
+                if where is None:  # so there are no objects
+                    self.cache.replace({})
+                    self._alive()
+                    self._synced_for = None
+                self._stopped.wait(_POLL)
                 continue
             try:
                 self._follow(where)
             except (ApiError, msgspec.DecodeError) as error:
-                self._failed(error)
+                self._failed(where, error)
 
     def _follow(self, where: str) -> None:
         """List if need be, then watch until the watch ends or the path is another one; ApiError when that fails."""
-        if not self._version:
+        if not self._version or self._synced_for != where:
             self._version = self._list_all(where)
-            self._synced = True
-        while not self._stopped.is_set():
-            if self.source.where() != where:
-                self._version = ""
-                return
+            self._synced_for = where
+        while not self._stopped.is_set() and self.source.where() == where:
             began, events = time.monotonic(), self._watch_once(where)
             if not events and time.monotonic() - began < _SHORTEST:
                 raise ApiError(f"GET {where}", "the watch ended at once")
             self._backoff.reset()
 
-    def _failed(self, error: Exception) -> None:
-        if self._stopped.is_set():
-            return
+    def _failed(self, where: str, error: Exception) -> None:
+        if self._stopped.is_set() or self.source.where() != where:
+            return  # nothing has failed: the watch was closed on purpose
         self.failures += 1
-        if isinstance(error, Expired):
-            _log.info("%s: %s; listing again", self.source.name, error)
-            self._version = ""
-        else:
-            _log.warning("%s: %s", self.source.name, error)
+        _log.log(logging.INFO if isinstance(error, Expired) else logging.WARNING, "%s: %s", self.source.name, error)
+        if isinstance(error, Expired | NotFound | msgspec.DecodeError):
+            self._version = ""  # so that all is listed again
         if isinstance(error, NotFound):
-            self._version = ""
             self._not_served()
-        if isinstance(error, msgspec.DecodeError):
-            self._version = ""
         self._stopped.wait(self._backoff.next(error.retry_after if isinstance(error, Refused) else 0))
 
     def _alive(self) -> None:

@@ -16,7 +16,7 @@ from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import MANAGED_BY, canonical_spec
 from gpu2dra_webhook.cluster.discovery import Discovery
-from gpu2dra_webhook.cluster.reflector import Known, Source
+from gpu2dra_webhook.cluster.reflector import NOT_KNOWN, Known, Source
 from gpu2dra_webhook.ports import NO_LABELS, NO_QUOTA, DeviceClassState, QuotaState
 
 UNUSED_SINCE = "gpu2dra.dev/unused-since"
@@ -257,6 +257,8 @@ def templates(discovery: Discovery) -> Source[Template]:
 
 def _served(discovery: Discovery, plural: str) -> Callable[[], str | None]:
     def where() -> str | None:
-        return f"/apis/{discovery.version}/{plural}" if discovery.version else None
+        if discovery.version:
+            return f"/apis/{discovery.version}/{plural}"
+        return None if discovery.known else NOT_KNOWN
 
     return where

@@ -36,7 +36,7 @@ class ClusterView:
         """`drivers` are the DRA drivers whose slices count."""
         self._api = api
         self._metrics = metrics
-        self.discovery = Discovery(api)
+        self.discovery = Discovery(api, self._turn)
         look = self.discovery.look_again
         self._namespaces = Reflector(api, sources.NAMESPACES)
         self._limit_ranges = Reflector(api, sources.LIMIT_RANGES)
@@ -147,6 +147,10 @@ class ClusterView:
             except (ApiError, KeyError, ValueError) as error:
                 _log.info("cannot find out the DeviceClass of a claim: %s", error)
         return found
+
+    def _turn(self) -> None:
+        for reflector in (self._slices, self._classes, self.templates):
+            reflector.turn()
 
     def _tell(self) -> None:
         missing = set(self.synced())
