@@ -9,7 +9,12 @@ from gpu2dra.model import Operation
 
 def pointer(base: str, *segments: str | int) -> str:
     """Return `base` extended by `segments`, with `~` and `/` in names escaped."""
-    return base + "".join("/" + str(segment).replace("~", "~0").replace("/", "~1") for segment in segments)
+    for segment in segments:
+        text = str(segment)
+        if "~" in text or "/" in text:
+            text = text.replace("~", "~0").replace("/", "~1")
+        base = f"{base}/{text}"
+    return base
 
 
 def segments(path: str) -> list[str]:
