@@ -31,7 +31,7 @@ _ADMIN = ("gpu2dra-admin", ("system:masters",))
 _STARTS = 3  # a free port may be taken before the API server listens on it: then once more, with another
 _PORT_TAKEN = "address already in use"
 # Without a kubelet there are no leases: this controller would taint every node after a minute.
-_CONTROLLERS = "*,-node-lifecycle-controller"
+_NO_CONTROLLER = "node-lifecycle-controller"
 # It taints every new node NotReady, and counts on the controller above to take that off.
 _NO_ADMISSION = "TaintNodesByCondition"
 # Who wrote what: bodies for Pods and claims, nothing for reads and for what the components tell each other.
@@ -58,6 +58,8 @@ class Options:
     """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
     audit: bool = True
     """Whether there is an audit log, which costs a trial of thousands of pods some of its time."""
+    without_controllers: Sequence[str] = ()
+    """Controllers that would only cost time, as resourceclaim-controller where no pod has to be scheduled."""
     audited_users: Sequence[str] = ()
     """Users of whom the audit log holds everything, reads too (as `system:serviceaccount:<namespace>:<name>`)."""
     filter_timeout: float = 10.0
@@ -251,7 +253,7 @@ class ControlPlane:
     def _start_controllers(self) -> None:
         manager: dict[str, str | int | Path] = {
             "--kubeconfig": self.kubeconfig("system:kube-controller-manager", ()),
-            "--controllers": _CONTROLLERS,
+            "--controllers": ",-".join(["*", _NO_CONTROLLER, *self.options.without_controllers]),
             "--use-service-account-credentials": "true",
             "--service-account-private-key-file": self.folder / "pki" / "service-account.key",
             "--root-ca-file": self._authority.certificate,
