@@ -35,12 +35,10 @@ class Helm:
         """The major version."""
         return int(self.run("version", "--template", "{{.Version}}").removeprefix("v").split(".")[0])
 
-    def run(self, *arguments: str | Path, values: Object | None = None, kubeconfig: Path | None = None) -> str:
+    def run(self, *arguments: str | Path, values: Object | None = None) -> str:
         """Run helm and return what it printed; HelmError when it fails. `values` are for commands that take some."""
         homes = {name: str(self.home / name) for name in ("HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME")}
         environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), **homes}
-        if kubeconfig is not None:
-            environment["KUBECONFIG"] = str(kubeconfig)
         command = [str(self.program), *map(str, arguments), *([] if values is None else ["--values=-"])]
         sent = json.dumps(values)  # JSON is YAML
         done = subprocess.run(
