@@ -54,6 +54,9 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             "--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."
         ),
         click.option(
+            "--policy", type=click.Path(path_type=Path), help="ConversionPolicy: what becomes of which request."
+        ),
+        click.option(
             "--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."
         ),
         click.option(

@@ -13,6 +13,8 @@ from gpu2dra import ApiVersion, Options
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpu2dra.policy import Policy
+
 FILE_NAME = ".gpu2dra.yaml"
 API_VERSION = "gpu2dra.dev/v1alpha1"
 MAX_SIZE = 4 * 1024 * 1024
@@ -53,6 +55,7 @@ class Config:
     tolerations: bool = True
     schedulers: tuple[str, ...] = ()
     max_size: int = MAX_SIZE
+    policy: Policy | None = None
 
     def options(self) -> Options:
         """Return what these settings mean for the core."""
@@ -60,6 +63,7 @@ class Config:
             api_version=api_version_of(self.target),
             tolerations=self.tolerations,
             schedulers=frozenset({"default-scheduler", *self.schedulers}),
+            policy=self.policy,
         )
 
     def selects(self, path: Path) -> bool:

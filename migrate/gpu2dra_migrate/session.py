@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpu2dra import Context, Severity
 from gpu2dra.codes import finding
+from gpu2dra.policy import Policy
 from gpu2dra_migrate.config import Config, find_config, load_config
 from gpu2dra_migrate.files import Unreadable, decode
 from gpu2dra_migrate.manifest import CONVERSIONS, Located, convert
@@ -37,6 +38,7 @@ class Flags:
     target: str | None = None
     tolerations: bool | None = None
     scheduler: tuple[str, ...] = ()
+    policy: Path | None = None
     config: Path | None = None
     max_size: int | None = None
     force_exclude: bool = False
@@ -70,6 +72,7 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
     Raises ConfigError for a configuration around `paths` that cannot be used, even where there is nothing to convert.
     """
     only = load_config(flags.config) if flags.config else None
+    policy = _policy(flags.policy)
 
     @cache
     def of_folder(folder: Path) -> tuple[Config, Settings]:
@@ -79,6 +82,7 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
             target=config.target if flags.target is None else flags.target,
             tolerations=config.tolerations if flags.tolerations is None else flags.tolerations,
             schedulers=(*config.schedulers, *flags.scheduler),
+            policy=policy or config.policy,
         )
         size = flags.max_size or config.max_size
         return config, Settings(mode=mode, options=merged.options(), max_size=size, jobs=flags.jobs)
@@ -94,6 +98,14 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
         if path.is_dir():
             of_folder(Path(os.path.abspath(path)))  # noqa: PTH100 - as above
     return here, configure
+
+
+def _policy(path: Path | None) -> Policy | None:
+    if path is None:
+        return None
+    from gpu2dra_migrate.policy_file import load_policy  # noqa: PLC0415 - most runs name no policy
+
+    return load_policy(path)
 
 
 def _convert_input(data: bytes, settings: Settings) -> tuple[FileResult, bytes]:
