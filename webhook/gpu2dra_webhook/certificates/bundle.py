@@ -18,9 +18,9 @@ from typing import Any
 from gpu2dra import Object
 from gpu2dra_webhook.certificates.authority import CertificateError, fingerprint, parse, to_pem
 from gpu2dra_webhook.certificates.rotation import Authorities
+from gpu2dra_webhook.certificates.watching import Changes
 from gpu2dra_webhook.cluster.client import Api, path
 from gpu2dra_webhook.cluster.errors import ApiError, NotFound
-from gpu2dra_webhook.cluster.reflector import Known, Reflector, Source
 from gpu2dra_webhook.cluster.template_api import MANAGER
 from gpu2dra_webhook.metrics import Metrics
 
@@ -41,7 +41,8 @@ class Configuration:
 
     resource_version: str
     bundles: Mapping[str, bytes]
-    last_writer: str = field(default="", compare=False)
+    writers: tuple[str, ...] = field(default=(), compare=False)
+    """Field managers of the object, beside ourselves."""
 
     @property
     def trusted(self) -> frozenset[str]:
@@ -55,31 +56,16 @@ class BundleKeeper:
 
     def __init__(self, api: Api, name: str, metrics: Metrics, clock: Callable[[], float]) -> None:
         self.title = f"MutatingWebhookConfiguration {name}"
+        self._name = name
         self._api = api
         self._path = path(_COLLECTION, name)
         self._metrics = metrics
         self._clock = clock
         self._patched: deque[float] = deque(maxlen=_PATCHES)
-        # Tells of every change. What it holds is not looked at: the resourceVersion has to be the newest.
-        self._changes = Reflector(
-            api,
-            Source(
-                "webhook-configuration",
-                lambda: _COLLECTION,
-                Known,
-                lambda item: str(item.metadata.resourceVersion),
-                {"fieldSelector": f"metadata.name={name}"},
-            ),
-        )
 
-    def start(self, changed: Callable[[], None]) -> None:
-        """Have `changed` called, from a thread, whenever somebody writes the configuration."""
-        self._changes.cache.on_change(changed)
-        self._changes.start()
-
-    def stop(self) -> None:
-        """Watch no more."""
-        self._changes.stop()
+    def watch(self, changed: Callable[[], None]) -> Changes:
+        """Return a watch, not yet started, that calls `changed` whenever somebody has written the configuration."""
+        return Changes(self._api, _COLLECTION, self._name, self._metrics, changed)
 
     def read(self) -> Configuration | None:
         """Return the configuration as it is now; None when it does not exist, or calls nobody."""
@@ -105,9 +91,9 @@ class BundleKeeper:
             return before
         if len(self._patched) == _PATCHES and now - self._patched[0] < _PATCHES_WITHIN:
             _log.warning(
-                "%s: the caBundle was put right %d times in a minute, waiting; last changed by %r. "
-                "Tell that tool to ignore /webhooks/*/clientConfig/caBundle",
-                self.title, _PATCHES, before.last_writer,
+                "%s: the caBundle was put right %d times in a minute, waiting; others who write this object: %s. "
+                "Tell the one that resets it to ignore /webhooks/*/clientConfig/caBundle",
+                self.title, _PATCHES, ", ".join(before.writers),
             )  # fmt: skip
             self._metrics.ca_bundle_patched("error")
             return before
@@ -132,21 +118,17 @@ class BundleKeeper:
         self._patched.append(now)
         self._metrics.ca_bundle_patched("ok")
         after = _configuration(patched)
-        _log.info(
-            "%s: caBundle set to %s; before, it was written by %r",
-            self.title, ", ".join(sorted(name[:8] for name in after.trusted)), before.last_writer,
-        )  # fmt: skip
+        _log.info("%s: caBundle set to %s", self.title, ", ".join(sorted(name[:8] for name in after.trusted)))
         return after
 
 
 def _configuration(found: Object) -> Configuration:
     metadata = found["metadata"]
-    fields: list[dict[str, Any]] = metadata.get("managedFields") or []
-    last = max(fields, key=lambda entry: str(entry.get("time", "")), default={})
+    managers = {str(entry.get("manager", "")) for entry in metadata.get("managedFields") or ()}
     return Configuration(
         metadata["resourceVersion"],
         {entry["name"]: _bundle(entry["clientConfig"]) for entry in found["webhooks"]},
-        str(last.get("manager", "")),
+        tuple(sorted(managers - {MANAGER})),
     )
 
 

@@ -103,6 +103,7 @@ class FromFiles(Turns):
             if api and settings.manage_ca_bundle
             else None
         )
+        self._changes = self._keeper.watch(self.wake) if self._keeper else None
         self._configuration: Configuration | None = None
         self._in_bundle = Since()
         self._complaints = Complaints(_log)
@@ -114,13 +115,13 @@ class FromFiles(Turns):
     def start(self) -> None:
         """Begin; returns at once."""
         super().start()
-        if self._keeper:
-            self._keeper.start(self.wake)
+        if self._changes:
+            self._changes.start()
 
     def stop(self) -> None:
         """End what `start` began."""
-        if self._keeper:
-            self._keeper.stop()
+        if self._changes:
+            self._changes.stop()
         super().stop()
 
     def ssl_context(self) -> ssl.SSLContext:

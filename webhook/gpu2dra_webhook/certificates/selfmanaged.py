@@ -45,7 +45,14 @@ _CLOCK_TOLERANCE = BACKDATE / 2
 class SelfManaged(Turns):
     """Certificates that need nothing but the API server. See the protocol `Certificates`."""
 
-    def __init__(self, settings: Settings, api: Api, metrics: Metrics, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        api: Api,
+        metrics: Metrics,
+        clock: Callable[[], float] = time.time,
+        propagation: float | None = None,
+    ) -> None:
         """Send nothing yet; CertificateError when the client CA cannot be read."""
         super().__init__("certificates", metrics)
         self._settings = settings
@@ -54,8 +61,9 @@ class SelfManaged(Turns):
         self._endpoint = Endpoint(clock, self._issue, client_check(settings))
         self._secret = AuthoritySecret(api, settings.namespace, f"{settings.service_name}-ca")
         self._bundle = BundleKeeper(api, settings.webhook_configuration, metrics, clock)
+        self._changes = self._bundle.watch(self.wake)
         # Authorities that live for minutes, as in tests, cannot wait as long as those that live for a year.
-        self._propagation = min(_PROPAGATION, settings.ca_lifetime / 20)
+        self._propagation = propagation or min(_PROPAGATION, settings.ca_lifetime / 20)
         self._poll = min(_POLL, self._propagation)
         self._in_bundle, self._without_key = Since(), Since()
         self._situation = Situation(now=clock())
@@ -70,11 +78,11 @@ class SelfManaged(Turns):
     def start(self) -> None:
         """Begin; returns at once."""
         super().start()
-        self._bundle.start(self.wake)
+        self._changes.start()
 
     def stop(self) -> None:
         """End what `start` began."""
-        self._bundle.stop()
+        self._changes.stop()
         super().stop()
 
     def ssl_context(self) -> ssl.SSLContext:
