@@ -10,7 +10,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 from flask import Flask, Response, request
-from werkzeug.exceptions import HTTPException, RequestEntityTooLarge, UnsupportedMediaType
+from werkzeug.exceptions import HTTPException
 
 from gpu2dra_webhook.durations import seconds
 from gpu2dra_webhook.metrics import CONTENT_TYPE as METRICS_CONTENT_TYPE
@@ -32,6 +32,15 @@ LONGEST_TIMEOUT = 30.0
 
 Handle = Callable[[bytes, float], bytes]
 """Takes the body of a request and the seconds that there are, and returns the body of the answer. Raises BadReview."""
+
+
+class _Refused(Exception):
+    """A request that holds nothing for `Handle`: the HTTP status, and why."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
 
 
 class App(Flask):
@@ -97,13 +106,12 @@ def _add_health(app: Flask, readiness: Readiness) -> None:
 def _body(environ: WSGIEnvironment, limit: int) -> bytes:
     content_type: str = environ.get("CONTENT_TYPE", "")
     if content_type.partition(";")[0].strip().lower() != _JSON:
-        raise UnsupportedMediaType(f"send {_JSON}")
-    length = int(environ.get("CONTENT_LENGTH") or limit + 1)  # without a length: chunks, and the server knows their end
-    if length > limit and environ.get("CONTENT_LENGTH"):
-        raise RequestEntityTooLarge
-    body: bytes = environ["wsgi.input"].read(length)
-    if len(body) > limit:
-        raise RequestEntityTooLarge
+        raise _Refused(415, f"send {_JSON}")
+    # A body without a length comes in chunks, whose end the server knows.
+    length = int(environ.get("CONTENT_LENGTH") or 0)
+    body: bytes = b"" if length > limit else environ["wsgi.input"].read(length or limit + 1)
+    if max(length, len(body)) > limit:
+        raise _Refused(413, "the body is too large")
     return body
 
 
@@ -116,12 +124,10 @@ def _timeout(query: str) -> float:
 
 def _status(error: Exception) -> tuple[int, str]:
     """Return the HTTP status and the reason that the client may know."""
-    if isinstance(error, BadReview):
+    if isinstance(error, (BadReview, _Refused)):
         return error.status, error.message
-    if isinstance(error, RequestEntityTooLarge):
-        return error.code, "the body is too large"
     if isinstance(error, HTTPException):
-        return error.code or 500, (error.description or error.name).splitlines()[0]
+        return error.code or 500, error.name.lower()
     _log.error("uncaught", exc_info=error)
     return 500, "an error in the webhook; its log says more"
 

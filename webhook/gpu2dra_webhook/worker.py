@@ -8,6 +8,7 @@ Service (kubernetes/kubernetes#127335). It ends when none is left.
 from __future__ import annotations
 
 import functools
+import gc
 import logging
 import resource
 import time
@@ -51,6 +52,11 @@ class ReviewWorker(GeventWorker):
         """Serve until told to end, and then until no client is left or the time for that is over."""
         # An exception that nobody caught goes to the log, as all else does.
         setattr(get_hub(), "print_exception", _log_exception)  # noqa: B010 - a method of gevent's, meant to be replaced
+        # As plain attributes: gunicorn looks a setting up in two dictionaries, twenty times in each request.
+        vars(self.cfg).update({name: setting.get() for name, setting in self.cfg.settings.items()})
+        # What is there now stays: to look through it again and again would stop all requests for tens of milliseconds.
+        gc.collect()
+        gc.freeze()
         settings, metrics = self.app.settings, self.app.parts.metrics
         admission = Connections(limits(settings), _room(settings.max_connections), self._on_cut)
         scrapes = Connections(limits(settings), METRICS_CONNECTIONS, self._on_cut)

@@ -1,0 +1,290 @@
+"""What a client may send to the port that is no review, or one that nobody would send: a short reason, and no harm."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from webhook.server.running import JSON, Client, Webhook, body, pod, request, review
+
+MEBIBYTE = 2**20
+LIMIT = 7 * MEBIBYTE
+DEEP = 100_000
+OLD_VERSION = (
+    "admission.k8s.io/v1beta1 is not spoken here; list only v1 in admissionReviewVersions of the webhook configuration."
+)
+
+
+def chunked(*chunks: bytes) -> bytes:
+    """Return a body in chunks, with its end."""
+    return b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
+
+
+def without(field: str) -> bytes:
+    asked = review()
+    del asked["request"][field]
+    return json.dumps(asked).encode()
+
+
+def assert_refused(client: Client, status: int, reason: str) -> None:
+    """Hold that the answer is this status and a short reason, in one line."""
+    answer = client.answer()
+    text = answer.json["error"] if answer.headers["content-type"] == "application/json" else answer.body.decode()
+    assert (status, reason) == (answer.status, text.strip())
+    assert len(text) < 300
+
+
+def assert_well(webhook: Webhook) -> None:
+    """Hold that a proper review is answered."""
+    with webhook.client() as client:
+        assert client.post(body()).json["response"]["allowed"] is True
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "The body is no JSON: Input data was truncated."),
+        (b"{", "The body is no JSON: Input data was truncated."),
+        (b"\x16\x03\x01", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
+        (b"\xef\xbb\xbf{}", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
+        ("{}".encode("utf-16"), "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
+        (b'"\xff"', "No AdmissionReview: Expected `object`, got `str`."),
+        (b"[]", "No AdmissionReview: Expected `object`, got `array`."),
+        (b"null", "No AdmissionReview: Expected `object`, got `null`."),
+        (b"{}", "This is no kind of no apiVersion, not an AdmissionReview of admission.k8s.io/v1."),
+        (b"[" * DEEP, "No AdmissionReview: Expected `object`, got `array`."),
+        (b'{"a":' * DEEP, "The review is nested too deeply."),
+        (
+            body(pod(deep=json.loads("[" * 500 + "]" * 500))).replace(b"[" * 500, b"[" * DEEP),
+            "The review is nested too deeply.",
+        ),
+        (
+            json.dumps(review() | {"kind": "Pod"}).encode(),
+            "This is Pod of admission.k8s.io/v1, not an AdmissionReview of admission.k8s.io/v1.",
+        ),
+        (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), OLD_VERSION),
+        (without("uid"), "No AdmissionReview: Object missing required field `uid`."),
+        (body(uid=""), "The review has no request.uid."),
+        (body(uid=7), "No AdmissionReview: Expected `str`, got `int` - at `$.uid`."),
+        (body(object=[]), "No AdmissionReview: Expected `object | null`, got `array` - at `$.object`."),
+        (body(object=None), "request.object is no Pod of v1, as request.kind says."),
+        (body(namespace=""), "The review has no request.namespace."),
+    ],
+)
+def test_what_is_no_review_is_refused_with_a_reason(webhook: Webhook, content: bytes, reason: str) -> None:
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(content))}) + content)
+        assert_refused(client, 400, reason)
+        # The connection is as good as before.
+        assert client.post(body()).json["response"]["allowed"] is True
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "reason"),
+    [
+        (request("GET", "/mutate"), 405, "method not allowed"),
+        (request("PUT", "/mutate", {"Content-Length": "0"}), 405, "method not allowed"),
+        (request("POST", "/livez", {"Content-Length": "0"}), 405, "method not allowed"),
+        (request("GET", "/metrics"), 404, "not found"),
+        (request("GET", "/"), 404, "not found"),
+        (request("GET", "/mutate/../../etc/passwd"), 404, "not found"),
+        (request("POST", "/mutate", {"Content-Length": "0"}), 415, "send application/json"),
+        (
+            request("POST", "/mutate", {"Content-Type": "text/plain", "Content-Length": "0"}),
+            415,
+            "send application/json",
+        ),
+        (
+            request("POST", "/mutate", {"Content-Type": "application/x-www-form-urlencoded", "Content-Length": "0"}),
+            415,
+            "send application/json",
+        ),
+        (request("POST", "/mutate", {**JSON, "Content-Length": str(LIMIT + 1)}), 413, "the body is too large"),
+        (request("POST", "/mutate", {**JSON, "Content-Length": str(10**15)}), 413, "the body is too large"),
+        (request("POST", "/mutate", {**JSON, "Content-Length": "-1"}), 400, "this is no valid HTTP/1.1 request"),
+        (request("POST", "/mutate", {**JSON, "Content-Length": "1e3"}), 400, "this is no valid HTTP/1.1 request"),
+        (
+            request("POST", "/mutate", {**JSON, "Content-Length": "2", "Transfer-Encoding": "chunked"}),
+            400,
+            "this is no valid HTTP/1.1 request",
+        ),
+        (
+            request("POST", "/mutate", {**JSON, "Transfer-Encoding": "smoke"}),
+            501,
+            "this transfer coding is not supported",
+        ),
+        (
+            request("POST", "/mutate", {**JSON, "Transfer-Encoding": "chunked"}) + b"zz\r\n",
+            400,
+            "this is no valid HTTP/1.1 request",
+        ),
+        (request("GET", "/" + "x" * 10_000), 414, "the request line is too long"),
+        (request("GET", "/livez", {"X": "x" * 10_000}), 431, "the header is too large"),
+        (request("GET", "/livez", {f"X-{number}": "x" for number in range(100)}), 431, "the header is too large"),
+        (request("GET", "/livez", {"Expect": "a miracle"}), 417, "this expectation is not supported"),
+        (b"GET /livez\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+        (b"GET /livez HTTP/9.9\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+        (b"GET /livez HTTP/1.1\r\nno colon\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+        (b"GET /livez HTTP/1.1\r\nX: \x00\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+        (b"\x00" * 64 + b"\r\n\r\n", 400, "this is no valid HTTP/1.1 request"),
+    ],
+)
+def test_a_request_that_is_none_of_ours_gets_a_status_and_a_reason(
+    webhook: Webhook, head: bytes, status: int, reason: str
+) -> None:
+    with webhook.client() as client:
+        client.send(head)
+        assert_refused(client, status, reason)
+    assert_well(webhook)
+
+
+@pytest.mark.parametrize("size", [LIMIT + 1, LIMIT + 1 + 3 * MEBIBYTE])
+def test_a_body_that_is_too_large_is_refused_though_all_of_it_is_sent(webhook: Webhook, size: int) -> None:
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(size)}) + b" " * size)
+        assert_refused(client, 413, "the body is too large")
+        assert client.ended()
+
+
+def test_a_body_that_is_too_large_is_refused_when_it_comes_in_chunks(webhook: Webhook) -> None:
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Transfer-Encoding": "chunked"}))
+        client.send(chunked(*[b" " * MEBIBYTE] * 10))
+        assert_refused(client, 413, "the body is too large")
+        assert client.ended()
+
+
+@pytest.mark.parametrize("size", [LIMIT, LIMIT - 1])
+def test_a_body_of_the_allowed_size_is_read(webhook: Webhook, size: int) -> None:
+    content = body()
+    with webhook.client() as client:
+        assert client.post(content + b" " * (size - len(content))).json["response"]["allowed"] is True
+
+
+def test_chunks_are_put_together(webhook: Webhook) -> None:
+    content = body()
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Transfer-Encoding": "chunked"}))
+        client.send(chunked(*(content[place : place + 7] for place in range(0, len(content), 7))))
+        assert client.answer().json["response"]["allowed"] is True
+        assert client.post(content).json["response"]["allowed"] is True
+
+
+def test_a_client_that_asks_first_is_told_to_go_on(webhook: Webhook) -> None:
+    content = body()
+    head = request("POST", "/mutate", {**JSON, "Content-Length": str(len(content)), "Expect": "100-continue"})
+    with webhook.client() as client:
+        client.send(head)
+        assert client.socket.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.send(content)
+        assert client.answer().status == 200
+
+
+def test_requests_that_are_sent_ahead_are_answered_in_order(webhook: Webhook) -> None:
+    wanted = [f"uid-{number}" for number in range(50)]
+    contents = [body(uid=uid) for uid in wanted]
+    heads = [request("POST", "/mutate", {**JSON, "Content-Length": str(len(content))}) for content in contents]
+    with webhook.client() as client:
+        client.send(b"".join(head + content for head, content in zip(heads, contents, strict=True)))
+        assert [client.answer().json["response"]["uid"] for _ in wanted] == wanted
+
+
+def test_one_connection_that_never_pauses_does_not_stop_the_others(webhook: Webhook) -> None:
+    with webhook.client() as greedy:
+        greedy.send(request("GET", "/livez") * 2_000)
+        assert_well(webhook)
+        assert greedy.answer().status == 200
+
+
+@pytest.mark.parametrize("sent", [b"GET /livez HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xff" + b"\xff" * 300, b"\x00"])
+def test_what_is_no_handshake_ends_the_connection(webhook: Webhook, sent: bytes) -> None:
+    with Client(webhook.plain()) as client:
+        client.send(sent)
+        client.socket.shutdown(1)
+        client.ended()
+    assert_well(webhook)
+
+
+def response(webhook: Webhook, content: bytes) -> dict[str, Any]:
+    with webhook.client() as client:
+        answer = client.post(content)
+    assert answer.status == 200
+    found: dict[str, Any] = answer.json["response"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"object": pod() | {"metadata": {"namespace": "team-b"}}}, "namespace-mismatch"),
+        ({"namespace": "kube-system"}, "excluded-namespace"),
+        ({"subResource": "eviction"}, "subresource"),
+        ({"subResource": "ephemeralcontainers", "operation": "UPDATE"}, "subresource"),
+        ({"operation": "DELETE"}, "other-operation"),
+        ({"operation": "CONNECT"}, "other-operation"),
+        ({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}, "other-kind"),
+        ({"resource": {"group": "", "version": "v1", "resource": "secrets"}}, "other-kind"),
+    ],
+)
+def test_what_is_no_creation_of_a_pod_of_ours_is_allowed_as_it_is(
+    webhook: Webhook, fields: dict[str, Any], reason: str
+) -> None:
+    found = response(webhook, body(**fields))
+    assert (True, None, reason) == (found["allowed"], found.get("patch"), found["auditAnnotations"]["reason"])
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "имя-🚀",
+        "line\nbreak",
+        "nul\x00",
+        "\x1b[2J\x1b[31mred",
+        "a/b~c",
+        "' || true || '",
+        "${jndi:ldap://x}",
+        "{{ .Values }}",
+        "x" * 100_000,
+    ],
+)
+def test_strange_names_come_back_as_data(webhook: Webhook, name: str) -> None:
+    strange = pod(name) | {"metadata": {"name": name, "annotations": {name: name}, "labels": {name: name}}}
+    strange["spec"]["containers"][0]["name"] = name
+    with webhook.client() as client:
+        answer = client.post(body(strange, uid=name))
+    assert (200, name) == (answer.status, answer.json["response"]["uid"])
+    assert not any(byte < ord(" ") or byte == 0x7F for byte in answer.body)
+
+
+def test_half_a_character_is_no_text(webhook: Webhook) -> None:
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(body(uid="\ud800")))}))
+        client.send(body(uid="\ud800"))
+        answer = client.answer()
+    assert answer.status == 400
+    assert answer.json["error"].startswith("The body is no JSON: JSON is malformed: unexpected end of hex escape")
+
+
+@pytest.mark.parametrize("annotation", ["device", "min-memory", "selector", "convert", "converted"])
+def test_annotations_cannot_bring_expressions_into_a_template(webhook: Webhook, annotation: str) -> None:
+    hostile = pod()
+    hostile["metadata"]["annotations"] = {f"gpu2dra.dev/{annotation}": "x') || device.driver == 'evil' || ('"}
+    audit = response(webhook, body(hostile))["auditAnnotations"]
+    # The name ends in a digest of the whole template: it is the one of a pod without the annotation.
+    assert audit == {"outcome": "converted", "reason": "none", "templates": "gpu-e66e2886"}
+
+
+def test_a_huge_pod_is_answered(webhook: Webhook) -> None:
+    one = pod()["spec"]["containers"][0]
+    huge = pod()
+    huge["spec"]["containers"] = [{**one, "name": f"server-{number}"} for number in range(2_000)]
+    assert response(webhook, body(huge))["allowed"] is True
+
+
+def test_a_pod_with_large_fields_is_answered(webhook: Webhook) -> None:
+    large = pod()
+    large["metadata"]["annotations"] = {"note": "x" * 6 * MEBIBYTE}
+    assert "patch" in response(webhook, body(large))
