@@ -14,7 +14,9 @@ import pytest
 from controlplane import build, gpus, rule_table, scheduling
 from controlplane.client import Object
 from controlplane.cluster import ControlPlane, Options
+from controlplane.installation import installed
 from controlplane.testbed import AddMachines, Cluster, StartControlPlane, add_namespace, remove_namespace
+from controlplane.webhook_process import Replica
 
 _RELEASES = build.control_planes()
 _LOGS = pytest.StashKey[Path]()
@@ -64,12 +66,29 @@ def control_plane(request: pytest.FixtureRequest, release: str, say: Callable[[s
 
 
 @pytest.fixture
-def cluster(release: str, control_plane: ControlPlane) -> Iterator[Cluster]:
-    """Return the cluster with a new namespace, which goes with everything in it at the end of the test."""
+def cluster(request: pytest.FixtureRequest, release: str, control_plane: ControlPlane) -> Iterator[Cluster]:
+    """Return the cluster with a new namespace, which goes with everything in it at the end of the test.
+
+    The namespace has the file's NAMESPACE_LABELS, if there are any.
+    """
     with_namespace = Cluster(release, control_plane, f"test-{os.getpid()}-{next(_numbers)}")
-    add_namespace(with_namespace.client, with_namespace.namespace)
+    labels = getattr(request.module, "NAMESPACE_LABELS", None)
+    add_namespace(with_namespace.client, with_namespace.namespace, labels)
     yield with_namespace
     remove_namespace(with_namespace.client, with_namespace.namespace)
+
+
+@pytest.fixture(scope="module")
+def webhook(
+    control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Callable[[str], None]
+) -> Iterator[Replica]:
+    """Install the chart in the shared control plane and return the one replica that serves it, with nothing chosen."""
+    with (
+        installed(control_plane, {}, tmp_path_factory.mktemp("helm"), say) as installation,
+        installation.replicas() as replicas,
+    ):
+        (replica,) = replicas.start()
+        yield replica
 
 
 @pytest.fixture
@@ -82,7 +101,8 @@ def machines(cluster: Cluster) -> Iterator[AddMachines]:
             made.extend(cluster.client.create(obj) for obj in machine.objects())
 
     yield add
-    # The pods first: their claims hold devices of the nodes.
+    # The pods first, those of controllers for good: their claims hold devices of the nodes.
+    remove_namespace(cluster.client, cluster.namespace)
     scheduling.free_devices(cluster.client, cluster.namespace)
     for obj in reversed(made):
         cluster.client.delete(obj)

@@ -7,16 +7,18 @@ webhook with, under the ServiceAccount and so with the rights that the chart giv
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from controlplane import build
-from controlplane.client import Client, Object
+from controlplane.client import Client, Object, wait_for
 from controlplane.cluster import ControlPlane
 from controlplane.helm import NAMESPACE, Helm, one
 from controlplane.testbed import add_namespace
 from controlplane.webhook_process import Replicas
+from controlplane.workloads import one_gpu
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 CONVERTED = {"gpu2dra.dev/convert": "true"}
 """Labels of a namespace in which pods are converted."""
 _HOOK = "helm.sh/hook"
+_PROBED = "gpu2dra-probed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +82,33 @@ class Installation:
 
 
 @contextlib.contextmanager
-def installed(plane: ControlPlane, values: Object, home: Path) -> Iterator[Installation]:
-    """Have the chart in a control plane while the block runs; `home` is where helm keeps its caches."""
-    helm = Helm(build.ensure("helm-4") / "helm", home)
+def installed(
+    plane: ControlPlane, values: Object, home: Path, report: Callable[[str], None] = print
+) -> Iterator[Installation]:
+    """Have the chart in a control plane while the block runs, and its API server know of it.
+
+    `home` is where helm keeps its caches; `report` gets a line for each program that has to be built first.
+    """
+    helm = Helm(build.ensure("helm-4", report) / "helm", home)
     installation = Installation(plane, tuple(helm.render(values)))
-    _ensure_namespace(plane.client)
+    _ensure_namespace(plane.client, NAMESPACE)
+    _ensure_namespace(plane.client, _PROBED, CONVERTED)
     installation.create()
     try:
+        wait_for("the API server asks the webhook about pods", lambda: _asks(plane.client))
         yield installation
     finally:
         installation.remove()
 
 
-def _ensure_namespace(client: Client) -> None:
-    """Create the namespace of the webhook, which may be there from a test before or still be going away."""
-    path = f"/api/v1/namespaces/{NAMESPACE}"
-    if client.call("GET", path).status == 404:
-        add_namespace(client, NAMESPACE)
+def _ensure_namespace(client: Client, name: str, labels: Mapping[str, str] | None = None) -> None:
+    """Create a namespace if an installation before has not left it; what is empty may stay."""
+    if client.call("GET", f"/api/v1/namespaces/{name}").status == HTTPStatus.NOT_FOUND:
+        add_namespace(client, name, labels)
+
+
+def _asks(client: Client) -> bool:
+    """Whether the API server has heard of the webhook: a legacy pod is refused for want of a replica."""
+    pod = one_gpu("probe")
+    answer = client.try_create(pod | {"metadata": {"name": "probe", "namespace": _PROBED}}, dryRun="All")
+    return not answer.accepted

@@ -7,6 +7,7 @@ end it, and the endpoint controller would take it in and out of its Service. Tho
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -29,6 +30,7 @@ PROGRAM = (sys.executable, "-m", "gpu2dra_webhook")
 # Free ports, and nobody outside of this machine.
 _ARGUMENTS = ("--bind-address=127.0.0.1", "--port=0", "--metrics-port=0", "--log-format=json")
 _READY_SECONDS = 60.0
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,6 @@ class Replicas:
         self._command = [*PROGRAM, *arguments, f"--kubeconfig={kubeconfig}", *_ARGUMENTS]
         self._environment = dict(environment or {})
         self._daemons = Daemons(plane.logs)
-        self._made = 0
         self._serving: list[Replica] = []
 
     def __enter__(self) -> Self:
@@ -132,8 +133,7 @@ class Replicas:
 
     def launch(self, count: int = 1) -> list[Replica]:
         """Start replicas and return when they listen; they are not in the Service, and may never be ready."""
-        names = [f"webhook-{self._made + number}" for number in range(count)]
-        self._made += count
+        names = [f"webhook-{next(_numbers)}" for _ in range(count)]
         for name in names:
             own = {"GPU2DRA_WEBHOOK_POD_NAME": name}
             self._daemons.start(name, self._command, self._environment | own)

@@ -1,0 +1,367 @@
+"""The webhook in a cluster, from a legacy manifest to devices: what is created, applied, shown and left alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from controlplane import gpus, other_webhook, scheduling
+from controlplane.client import Object, wait_for
+from controlplane.installation import CONVERTED
+from controlplane.other_webhook import OtherWebhook, Patch
+from controlplane.sharing import PATTERNS, shared
+from controlplane.testbed import AddMachines, Cluster
+from controlplane.webhook_process import Replica
+from controlplane.workloads import GPU, claiming, container, deployment, names_a_gpu, one_gpu, pod, request, template
+from gpu2dra.converted import ANNOTATION, LABEL
+from gpu2dra.templates import MANAGED_BY
+
+pytestmark = pytest.mark.usefixtures("webhook")
+NAMESPACE_LABELS = CONVERTED
+TEMPLATES = ("resource.k8s.io/v1", "ResourceClaimTemplate")
+Fields = dict[str, Any]
+
+
+def templates(cluster: Cluster) -> list[str]:
+    """Return the names of the namespace's templates."""
+    return [each["metadata"]["name"] for each in cluster.client.list(*TEMPLATES, cluster.namespace)]
+
+
+def is_converted(obj: Object) -> bool:
+    """Whether a stored Pod carries our record and asks for no legacy resource."""
+    return ANNOTATION in obj["metadata"].get("annotations", {}) and not names_a_gpu(obj)
+
+
+def is_untouched(obj: Object, *, asks: bool = True) -> bool:
+    """Whether a stored Pod is as it was sent: no record, and the legacy request if it had one."""
+    return ANNOTATION not in obj["metadata"].get("annotations", {}) and names_a_gpu(obj) is asks
+
+
+def test_containers_find_the_devices_that_they_asked_for(cluster: Cluster, machines: AddMachines) -> None:
+    machines(pattern.machine for pattern in PATTERNS)
+    outcomes = cluster.outcomes(pattern.pod for pattern in PATTERNS)
+    assert [outcome.node for outcome in outcomes] == [pattern.name for pattern in PATTERNS]
+    for pattern in PATTERNS:
+        stored = cluster.client.read(cluster.here(pattern.pod))
+        assert is_converted(stored)
+        devices = scheduling.devices_by_container(cluster.client, stored)
+        assert {name: len(set(found)) for name, found in devices.items()} == pattern.reaches, pattern.name
+        assert shared(devices) == pattern.sharing, pattern.name
+
+
+def workloads() -> list[Object]:
+    """Return a workload of each kind whose controller runs here, with two pods of two GPUs each."""
+    made = deployment("model", 2, replicas=2)
+    labels, pods = {"app": "model"}, made["spec"]["template"]
+    once = {"metadata": pods["metadata"], "spec": {**pods["spec"], "restartPolicy": "Never"}}
+    job = {"parallelism": 2, "completions": 2, "template": once}
+    replicated = {"replicas": 2, "selector": labels, "template": pods}
+    stateful = {"replicas": 2, "podManagementPolicy": "Parallel", "serviceName": "model", "template": pods}
+    return [
+        made,
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": made["spec"]},
+        {"apiVersion": "apps/v1", "kind": "StatefulSet", "spec": stateful | {"selector": {"matchLabels": labels}}},
+        {"apiVersion": "v1", "kind": "ReplicationController", "spec": replicated},
+        {"apiVersion": "batch/v1", "kind": "Job", "spec": job},
+    ]
+
+
+@pytest.mark.parametrize("workload", workloads(), ids=lambda workload: workload["kind"])
+def test_pods_of_a_controller_are_converted(cluster: Cluster, machines: AddMachines, workload: Object) -> None:
+    machines([gpus.Machine("h100", gpus.whole(gpus.H100, 4))])
+    cluster.client.create(cluster.here(workload | {"metadata": {"name": "model"}}))
+
+    def both() -> list[Object] | None:
+        pods = cluster.client.list("v1", "Pod", cluster.namespace)
+        return pods if len(pods) == 2 and all(each["spec"].get("nodeName") for each in pods) else None
+
+    pods = wait_for("two pods are bound", both)
+    assert all(map(is_converted, pods))
+    devices = [scheduling.devices_by_container(cluster.client, each)["main"] for each in pods]
+    assert [len(found) for found in devices] == [2, 2]
+    assert len({device for found in devices for device in found}) == 4
+    assert len(templates(cluster)) == 1
+    (owner,) = {each["metadata"]["ownerReferences"][0]["kind"] for each in pods}
+    events = wait_for("an event on the owner", lambda: converted_events(cluster, owner))
+    assert "claims from template" in events[0]["message"]
+
+
+def converted_events(cluster: Cluster, kind: str) -> list[Object]:
+    """Return the Events that tell the owner of pods about their conversion."""
+    found = cluster.client.list("v1", "Event", cluster.namespace, fieldSelector="reason=GPUConverted")
+    return [event for event in found if event["involvedObject"]["kind"] == kind]
+
+
+def test_what_a_converted_pod_carries_and_what_is_made_for_it(cluster: Cluster) -> None:
+    stored = cluster.client.create(cluster.here(one_gpu("bare", 2)))
+    (name,) = templates(cluster)
+    made = cluster.client.get(*TEMPLATES, name, cluster.namespace)
+    assert stored["spec"]["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": name}]
+    assert stored["spec"]["containers"][0]["resources"] == {"claims": [{"name": "gpu", "request": "main"}]}
+    assert stored["metadata"]["labels"] == {LABEL: "true"}
+    record = json.loads(stored["metadata"]["annotations"][ANNOTATION])
+    assert record == {"containers": {"main": {GPU: 2}}, "templates": {name: {"spec": made["spec"]["spec"]}}}
+    assert MANAGED_BY.items() <= made["metadata"]["labels"].items()
+    assert made["spec"]["spec"]["devices"]["requests"] == [
+        {"name": "main", "exactly": {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": 2}}
+    ]
+
+
+def test_the_audit_log_and_the_metrics_tell_what_was_done(cluster: Cluster, webhook: Replica) -> None:
+    counted = {"operation": "CREATE", "outcome": "converted", "reason": "none"}
+    before = webhook.metric("gpu2dra_admission_requests_total", **counted)
+    cluster.client.create(cluster.here(one_gpu("audited")))
+    assert webhook.metric("gpu2dra_admission_requests_total", **counted) == before + 1
+    (name,) = templates(cluster)
+    path = f"/api/v1/namespaces/{cluster.namespace}/pods"
+    (event,) = [
+        each for each in cluster.plane.audit_events() if each["requestURI"] == path and each["verb"] == "create"
+    ]
+    told = {key: value for key, value in event["annotations"].items() if key.startswith("pods.create.gpu2dra.dev/")}
+    assert told == {
+        "pods.create.gpu2dra.dev/outcome": "converted",
+        "pods.create.gpu2dra.dev/reason": "none",
+        "pods.create.gpu2dra.dev/templates": name,
+    }
+
+
+SIDES = pytest.mark.parametrize("flags", [(), ("--server-side", "--force-conflicts")], ids=["client", "server"])
+
+
+@SIDES
+def test_a_bare_pod_is_applied_again(cluster: Cluster, flags: tuple[str, ...]) -> None:
+    """Public reports: a file that was applied once can be applied again, and nothing changes."""
+    legacy = one_gpu("bare", 2)
+    assert cluster.kubectl("apply", "-f-", *flags, stdin=legacy).returncode == 0
+    before = cluster.client.read(cluster.here(legacy))
+    assert is_converted(before)
+    again = cluster.kubectl("apply", "-f-", *flags, stdin=legacy)
+    assert again.returncode == 0, again.stderr
+    after = cluster.client.read(cluster.here(legacy))
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["spec"] == before["spec"]  # nothing schedules it: there is no node
+    assert after["metadata"]["annotations"] == before["metadata"]["annotations"]
+
+
+@SIDES
+def test_another_amount_is_refused_by_the_server(cluster: Cluster, flags: tuple[str, ...]) -> None:
+    assert cluster.kubectl("apply", "-f-", *flags, stdin=one_gpu("bare", 2)).returncode == 0
+    before = cluster.client.read(cluster.here(one_gpu("bare")))
+    again = cluster.kubectl("apply", "-f-", *flags, stdin=one_gpu("bare", 3))
+    assert (again.returncode, "pod updates may not change fields" in again.stderr.lower()) == (1, True)
+    assert cluster.client.read(before)["spec"] == before["spec"]
+
+
+def test_other_updates_of_a_converted_pod_pass(cluster: Cluster) -> None:
+    stored = cluster.client.create(cluster.here(one_gpu("bare")))
+    labelled = cluster.kubectl("label", "pod", "bare", "team=a")
+    assert labelled.returncode == 0, labelled.stderr
+    assert is_converted(cluster.client.read(stored))
+
+
+DRY_RUNS = pytest.mark.parametrize(
+    "command",
+    [("create", "--dry-run=server"), ("apply", "--dry-run=server"), ("apply", "--server-side", "--dry-run=server")],
+    ids=" ".join,
+)
+
+
+@DRY_RUNS
+def test_a_dry_run_shows_the_conversion_and_writes_nothing(cluster: Cluster, command: tuple[str, ...]) -> None:
+    shown = cluster.kubectl(*command, "-o", "json", "-f-", stdin=one_gpu("dry"))
+    assert shown.returncode == 0, shown.stderr
+    assert is_converted(json.loads(shown.stdout))
+    assert templates(cluster) == []
+    assert converted_events(cluster, "Pod") == []
+
+
+def test_kubectl_diff_shows_the_conversion_and_writes_nothing(cluster: Cluster) -> None:
+    shown = cluster.kubectl("diff", "-f-", stdin=one_gpu("dry"))
+    assert shown.returncode == 1, shown.stderr
+    assert "+  - name: gpu\n+    resourceClaimTemplateName: gpu-" in shown.stdout
+    assert templates(cluster) == []
+
+
+@pytest.fixture
+def second_webhook(cluster: Cluster) -> Iterator[Callable[[str, Patch], None]]:
+    """Return what has another webhook review the pods of the test's namespace, by a name and with a patch."""
+    made: list[tuple[OtherWebhook, Object, Object]] = []
+    plane = cluster.plane
+
+    def add(name: str, patch: Patch) -> None:
+        webhook = OtherWebhook(plane.serving_certificate(name, [f"{name}.{cluster.namespace}.svc"]), patch)
+        service = plane.client.create(other_webhook.service(name, cluster.namespace))
+        plane.services.set_backends(f"{service['spec']['clusterIP']}:443", [webhook.port])
+        authority = plane.certificate_authority
+        configuration = other_webhook.configuration(name, service, authority, ["pods"], cluster.namespace)
+        made.append((webhook, service, plane.client.create(configuration)))
+        probe = cluster.here(pod("probe", container("main")))
+        wait_for(f"{name} is asked", lambda: plane.client.create(probe, dryRun="All")["spec"]["containers"][1:])
+
+    yield add
+    for webhook, service, configuration in made:
+        plane.client.delete(configuration)
+        plane.client.delete(service)
+        webhook.end()
+        plane.services.cut(webhook.port)
+
+
+def injects(amount: int) -> Patch:
+    """Return a patch that adds a container with GPUs, once."""
+
+    def patch(seen: Object) -> list[dict[str, Any]]:
+        if any(each["name"] == "injected" for each in seen["spec"]["containers"]):
+            return []
+        return [{"op": "add", "path": "/spec/containers/-", "value": container("injected", amount)}]
+
+    return patch
+
+
+@pytest.mark.parametrize("name", ["aa-injector", "zzz-injector"])
+def test_a_container_of_another_webhook_gets_its_devices_too(
+    cluster: Cluster, machines: AddMachines, second_webhook: Callable[[str, Patch], None], name: str
+) -> None:
+    """One that comes before ours, and one that comes after, so that ours is asked for a second time."""
+    machines([gpus.Machine("h100", gpus.whole(gpus.H100, 3))])
+    second_webhook(name, injects(1))
+    assert cluster.outcome(one_gpu("injected", 2)).node == "h100"
+    stored = cluster.client.read(cluster.here(one_gpu("injected")))
+    assert is_converted(stored)
+    devices = scheduling.devices_by_container(cluster.client, stored)
+    assert {name: len(set(found)) for name, found in devices.items()} == {"main": 2, "injected": 1}
+    assert shared(devices) == frozenset()
+    record = json.loads(stored["metadata"]["annotations"][ANNOTATION])
+    assert record["containers"] == {"main": {GPU: 2}, "injected": {GPU: 1}}
+
+
+def test_a_pod_gets_a_gpu_from_another_webhook_alone(
+    cluster: Cluster, second_webhook: Callable[[str, Patch], None]
+) -> None:
+    second_webhook("aa-injector", injects(1))
+    stored = cluster.client.create(cluster.here(pod("plain", container("main"))))
+    assert is_converted(stored)
+    assert [each["resources"].get("claims") for each in stored["spec"]["containers"]] == [
+        None, [{"name": "gpu", "request": "injected"}]
+    ]  # fmt: skip
+
+
+def restores(seen: Object) -> list[dict[str, Any]]:
+    """Return a patch that puts the limit of the first container back, as a policy does that wants one."""
+    first = seen["spec"]["containers"][0]
+    probed = first["resources"] == {}
+    if probed:
+        return [{"op": "add", "path": "/spec/containers/-", "value": container("probed")}]
+    limits = {"op": "add", "path": "/spec/containers/0/resources/limits", "value": {GPU: "2"}}
+    return [] if "limits" in first["resources"] else [limits]
+
+
+def test_a_limit_that_another_webhook_puts_back_is_taken_off_again(
+    cluster: Cluster, second_webhook: Callable[[str, Patch], None]
+) -> None:
+    second_webhook("zzz-restorer", restores)
+    stored = cluster.client.create(cluster.here(one_gpu("restored", 2)))
+    assert is_converted(stored)
+    assert stored["spec"]["containers"][0]["resources"]["claims"] == [{"name": "gpu", "request": "main"}]
+
+
+def test_a_pod_with_claims_of_its_own_passes_whole(cluster: Cluster) -> None:
+    cluster.client.create(cluster.here(template("theirs", request("card"))))
+    theirs = cluster.here(claiming("theirs", "theirs", {"name": "gpu", "request": "card"}))
+    stored = cluster.client.create(theirs)
+    assert is_untouched(stored, asks=False)
+    assert stored["spec"]["resourceClaims"] == theirs["spec"]["resourceClaims"]
+    assert templates(cluster) == ["theirs"]
+
+
+def test_claims_that_are_there_stay_beside_ours(cluster: Cluster, machines: AddMachines) -> None:
+    machines([gpus.Machine("h100", gpus.whole(gpus.H100, 3))])
+    cluster.client.create(cluster.here(template("theirs", request("card"))))
+    both = claiming("both", "theirs", {"name": "gpu", "request": "card"})
+    both["spec"]["containers"].append(container("legacy", 2))
+    assert cluster.outcome(both).node == "h100"
+    stored = cluster.client.read(cluster.here(both))
+    assert is_converted(stored)
+    devices = scheduling.devices_by_container(cluster.client, stored)
+    assert {name: len(set(found)) for name, found in devices.items()} == {"main": 1, "legacy": 2}
+    assert shared(devices) == frozenset()
+
+
+def test_a_container_with_a_claim_for_the_class_and_a_limit_is_told_of(cluster: Cluster) -> None:
+    cluster.client.create(cluster.here(template("theirs", request("card"))))
+    double = claiming("double", "theirs", {"name": "gpu", "request": "card"})
+    double["spec"]["containers"][0]["resources"]["limits"] = {GPU: "1"}
+    answer = cluster.client.try_create(cluster.here(double))
+    assert is_untouched(answer.checked())
+    assert [text.startswith("gpu2dra: not converted: DRA") for text in answer.warnings] == [True]
+
+
+OPTED_OUT: Fields = {"metadata": {"annotations": {"gpu2dra.dev/convert": "false"}}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (OPTED_OUT, None),
+        ({"spec": {"schedulerName": "volcano"}}, "DRA206"),
+        ({"spec": {"nodeName": "somewhere"}}, "DRA203"),
+        ({"spec": {"nodeSelector": {"kubernetes.io/os": "windows"}}}, "DRA204"),
+        ({"metadata": {"annotations": {"gpu-fraction": "0.5"}}}, "DRA305"),
+    ],
+    ids=["opted-out", "other-scheduler", "node-name", "windows", "fraction"],
+)
+def test_what_is_left_alone_says_why(cluster: Cluster, changes: Fields, reason: str | None) -> None:
+    legacy = cluster.here(one_gpu("left"))
+    legacy["metadata"] |= changes.get("metadata", {})
+    legacy["spec"] |= changes.get("spec", {})
+    answer = cluster.client.try_create(legacy)
+    assert is_untouched(answer.checked())
+    expected = [] if reason is None else [f"gpu2dra: not converted: {reason}: "]
+    assert [text[: len(expected[0])] for text in answer.warnings] == expected if expected else not answer.warnings
+    assert templates(cluster) == []
+
+
+def test_the_first_warning_of_a_pod_that_loses_preemption(cluster: Cluster) -> None:
+    priority = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": cluster.namespace}}
+    cluster.client.create({**priority, "value": 1000})
+    answer = cluster.client.try_create(cluster.here(one_gpu("urgent", priorityClassName=cluster.namespace)))
+    cluster.client.delete(priority)
+    assert is_converted(answer.checked())
+    assert [text for text in answer.warnings if text.startswith("gpu2dra: DRA104: ")]
+
+
+def test_a_namespace_that_has_not_opted_in_is_not_touched(cluster: Cluster, webhook: Replica) -> None:
+    cluster.kubectl("label", "namespace", cluster.namespace, "gpu2dra.dev/convert-")
+    asked = webhook.metric("gpu2dra_admission_requests_total")
+    legacy = cluster.here(one_gpu("legacy"))
+
+    def untouched() -> bool:  # the API server's cache of namespaces may be a moment behind
+        return is_untouched(cluster.client.create(legacy, dryRun="All"))
+
+    wait_for("pods are not converted", untouched)
+    asked = webhook.metric("gpu2dra_admission_requests_total")
+    assert is_untouched(cluster.client.create(legacy))
+    assert webhook.metric("gpu2dra_admission_requests_total") == asked
+
+
+def test_a_template_of_somebody_else_under_our_name_is_never_used(cluster: Cluster) -> None:
+    legacy = cluster.here(one_gpu("bare", 2))
+    cluster.client.create(legacy)
+    (name,) = templates(cluster)
+    cluster.client.delete(legacy)
+    cluster.client.delete_all(*TEMPLATES, cluster.namespace)
+    foreign = cluster.here(template(name, request("card", 7)))
+    cluster.client.create(foreign)
+
+    def refusal() -> str:
+        answer = cluster.client.try_create(legacy, dryRun="All")
+        return "" if answer.accepted else str(answer.object["message"])
+
+    assert name in wait_for("the pod is refused", refusal)
+    refused = cluster.client.try_create(legacy)
+    assert refused.status == 409
+    assert cluster.client.read(foreign)["spec"] == cluster.client.read(foreign)["spec"]
+    cluster.client.delete(foreign)
+    wait_for("the pod is converted", lambda: cluster.client.try_create(legacy).accepted)
