@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `make demo` shows: the legacy manifests of this folder found, converted and found clean, in a copy of them."""
+"""What `make demo` shows: the legacy manifests of this folder converted in a copy, then their Pods by the webhook."""
 
 from __future__ import annotations
 
@@ -93,6 +93,10 @@ def main() -> None:
     examples = Path(sys.argv[1]).resolve() if sys.argv[1:] else HERE
     with tempfile.TemporaryDirectory(prefix="gpu2dra-demo-") as folder:
         Demo(examples, Path(folder)).show()
+    sys.stdout.flush()
+    webhook = [sys.executable, str(HERE / "webhook_demo.py"), str(examples)]
+    if code := subprocess.run(webhook, check=False).returncode:  # noqa: S603 - a file beside this one
+        sys.exit(code)
     print(
         "\nThe same manifests stand in examples/legacy and examples/converted.",
         "Now point it at a repository of yours; check and diff write nothing:",

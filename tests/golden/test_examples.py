@@ -30,7 +30,8 @@ Pair: TypeAlias = frozenset[str]
 
 def run(root: Path, *command: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python with this tree on its path."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join((str(root), str(root / "migrate"))), "NO_COLOR": "1"}
+    folders = (root, root / "migrate", root / "webhook")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(map(str, folders)), "NO_COLOR": "1"}
     return subprocess.run(
         [sys.executable, *command], cwd=cwd, env=environment, check=False, capture_output=True, text=True
     )
@@ -297,6 +298,11 @@ def test_the_demo_shows_every_example_being_converted(root: Path) -> None:
     assert done.stdout.index("$ gpu2dra check") < done.stdout.index("$ gpu2dra diff")
     assert done.stdout.index("$ gpu2dra diff") < done.stdout.index("$ gpu2dra convert")
     assert "gpu2dra check PATH" in done.stdout
+    assert [name for name in LEGACY if not admitted(done.stdout, name)] == []
+    assert re.search(r"^skipped +rag-app\.yaml +Deployment ocr +DRA201$", done.stdout, re.MULTILINE)
+    assert done.stdout.index("Convert all of them") < done.stdout.index("$ gpu2dra-webhook --store memory")
+    for shown in ("The Pod as the API server sends it", "The answer, a JSON Patch", "The ResourceClaimTemplates that"):
+        assert done.stdout.count(shown) == 2
     assert contents(EXAMPLES / "legacy") == before
 
 
@@ -307,6 +313,12 @@ def test_the_demo_takes_a_manifest_that_is_dropped_in(root: Path, copy: Path, so
     done = demo(root, str(copy))
     assert done.returncode == 0, done.stderr
     assert f"converted manifests/{name}\n" in done.stdout
+    assert admitted(done.stdout, name)
+
+
+def admitted(printed: str, name: str) -> list[str]:
+    """Return the names of templates that the webhook made for Pods of an example, by what the demo prints."""
+    return re.findall(rf"^converted +{re.escape(name)} .* (gpu-[0-9a-f]{{8}})$", printed, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
