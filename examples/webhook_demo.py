@@ -55,17 +55,20 @@ def pods_of(obj: Any) -> Iterator[tuple[str, str, Object]]:
     for pattern in kind.objects:
         for _, inner in matches(obj, pattern):
             yield from pods_of(inner)
-    metadata = obj.get("metadata", {})
+    metadata = obj.get("metadata") or {}
     name = metadata.get("name") or metadata.get("generateName", "").rstrip("-")
     namespace = metadata.get("namespace", NAMESPACE)
     if kind.kind == "Pod":
         yield f"Pod {name}", namespace, obj
         return
-    for pattern in kind.templates:
-        for _, template in matches(obj, pattern):
-            own = template.get("metadata") or {}
-            made = {"generateName": f"{name}-", **{key: own[key] for key in ("labels", "annotations") if key in own}}
-            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": made, "spec": template["spec"]}
+    templates = [template for pattern in kind.templates for _, template in matches(obj, pattern)]
+    templates += [{"spec": spec} for pattern in kind.specs for _, spec in matches(obj, pattern)]
+    for template in templates:
+        spec, own = template.get("spec"), template.get("metadata") or {}
+        if isinstance(spec, dict) and spec.get("containers"):
+            copied = {key: own[key] for key in ("labels", "annotations") if key in own}
+            metadata = {"generateName": f"{name}-", **copied}
+            pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
             yield f"{kind.kind} {name}", namespace, pod
 
 
@@ -173,7 +176,7 @@ def main() -> None:
         told = audit.get("templates") or "; ".join(response.get("warnings", ())) or audit["reason"]
         print(f"{audit['outcome']:<11} {name:<25} {maker:<35} {told}")
         converted |= {name} if audit["outcome"] == "converted" else set()
-    if missing := {path.name for path in (examples / "legacy").iterdir()} - converted:
+    if missing := {name for name, *_ in found} - converted:
         raise SystemExit(f"demo: the webhook converted no Pod of {', '.join(sorted(missing))}")
 
 
