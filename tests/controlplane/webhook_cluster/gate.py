@@ -38,7 +38,6 @@ class Gate:
         self.kubeconfig = Path(self._folder.name) / "kubeconfig"
         self.kubeconfig.touch(0o600)
         self.kubeconfig.write_text(json.dumps(config))
-        self.connections = 0
 
     def hold(self) -> None:
         """Let nothing through from now on; connections are taken all the same."""
@@ -48,6 +47,12 @@ class Gate:
         """Let through what was held, and what comes."""
         self._open.set()
 
+    def cut(self) -> None:
+        """Break all connections that there are."""
+        for opened in self._sockets:
+            with contextlib.suppress(OSError):
+                opened.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it, which then closes it
+
     def __enter__(self) -> Self:
         self._thread(self._accept)
         return self
@@ -56,9 +61,8 @@ class Gate:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._open.set()
-        for opened in (self._listener, *self._sockets):
-            with contextlib.suppress(OSError):
-                opened.shutdown(socket.SHUT_RDWR)  # wakes the thread that waits for it, which then closes it
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self.cut()
         for thread in self._threads:
             thread.join()
         self._folder.cleanup()
@@ -72,7 +76,6 @@ class Gate:
         with contextlib.suppress(OSError), self._listener:
             while True:
                 front, _ = self._listener.accept()
-                self.connections += 1
                 self._thread(self._pass, front)
 
     def _pass(self, front: socket.socket) -> None:

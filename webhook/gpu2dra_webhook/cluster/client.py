@@ -161,7 +161,7 @@ class Api:
 
 
 class Watch:
-    """An open watch: iterate over its lines; `close` ends it from any thread."""
+    """An open watch: iterate over its lines, then `close` it; `end` has the iteration end from any thread."""
 
     def __init__(self, call: str, response: urllib3.BaseHTTPResponse) -> None:
         self._call = call
@@ -175,13 +175,16 @@ class Watch:
                 *lines, rest = (rest + chunk).split(b"\n")
                 yield from (line for line in lines if line)
 
-    def close(self) -> None:
-        """End the watch: a thread that waits for its next line comes back at once."""
+    def end(self) -> None:
+        """Break the connection: a thread that waits for the next line gets Unreachable at once."""
         connection = getattr(self._response, "connection", None)
         sock = getattr(connection, "sock", None)
         with contextlib.suppress(OSError):
-            if sock is not None:  # `close` alone would wait for the lock that the reading thread holds
+            if sock is not None:  # no `close`: that would wait for the lock that the reading thread holds
                 sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Let go of the connection; for the thread that iterates."""
         self._response.close()
 
 

@@ -123,7 +123,7 @@ class Reflector(Generic[T]):
     def turn(self) -> None:
         """End the open watch, so that a path that has changed is looked at now."""
         if watch := self._watch:
-            watch.close()
+            watch.end()
 
     def fresh(self, within: float) -> bool:
         """Whether all objects were listed where they are now, and the server was heard of in the last seconds."""

@@ -78,7 +78,7 @@ class Repair:
                 return
             try:
                 self._look(key, them)
-            except (errors.NotFound, errors.Conflict):  # the pod is gone, or is another one by now
+            except errors.NotFound:  # the pod is gone
                 continue
             except errors.ApiError as error:
                 _log.warning("waiting pods cannot be helped now: %s", error)
@@ -136,7 +136,7 @@ class Repair:
             if (pod.uid, cause) in self._woken:
                 continue
             self._woken.add((pod.uid, cause))
-            patch = {"metadata": {"uid": pod.uid, "annotations": {WOKEN: stamp(time.time())}}}
+            patch = {"metadata": {"annotations": {WOKEN: stamp(time.time())}}}
             # The status endpoint stores metadata, too, and the right to it is no right to change a pod's spec.
             self._api.call(
                 "PATCH", path("/api/v1/namespaces", where.namespace, "pods", where.name, "status"), patch,

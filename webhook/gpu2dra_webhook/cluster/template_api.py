@@ -62,13 +62,8 @@ class TemplateApi:
 
     def mark(self, key: Key, seen: Template, since: str | None, *, timeout: float) -> Template:
         """Write since when a template is unused, or with None that it is used; Conflict when it is no longer `seen`."""
-        patch = {
-            "metadata": {
-                "uid": seen.uid,
-                "resourceVersion": seen.resource_version,
-                "annotations": {UNUSED_SINCE: since},
-            }
-        }
+        # The resourceVersion is enough: an object made anew under the name has another one.
+        patch = {"metadata": {"resourceVersion": seen.resource_version, "annotations": {UNUSED_SINCE: since}}}
         with self._counted("mark" if since else "unmark"):
             answer = self.api.call(
                 "PATCH", self._path(key), patch, content_type=MERGE_PATCH, query={"fieldManager": MANAGER},
