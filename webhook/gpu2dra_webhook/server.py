@@ -129,7 +129,9 @@ def _listen(address: str, port: int) -> socket.socket:
     try:
         opened = socket.create_server((address, port), family=family, backlog=BACKLOG)
     except OSError as error:
-        raise SettingsError(f"Cannot listen on {address} port {port}: {error.strerror}.") from error
+        # The standard library adds the address to the reason; a name that nobody knows has no errno of the system.
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror
+        raise SettingsError(f"Cannot listen on {address} port {port}: {reason}.") from error
     return opened
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import shutil
 import socket
@@ -173,20 +172,22 @@ class Webhooks:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.served, self.authority = certificate_folder(folder)
-        self._daemons = Daemons(folder)
-        self._numbers = itertools.count()
+        self._started: list[Daemons] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._daemons.stop()
+        for daemons in self._started:
+            daemons.stop()
 
     def launch(self, *arguments: str, environment: Mapping[str, str] | None = None) -> Webhook:
         """Start one; `arguments` are added to those that every test needs."""
-        name = f"webhook-{next(self._numbers)}"
-        self._daemons.start(name, command(self.served, arguments), environment)
-        return Webhook(self._daemons, name, self.authority)
+        name = f"webhook-{len(self._started)}"
+        daemons = Daemons(self.folder)  # one for each: the end of one says nothing about another
+        self._started.append(daemons)
+        daemons.start(name, command(self.served, arguments), environment)
+        return Webhook(daemons, name, self.authority)
 
     @contextlib.contextmanager
     def running(self, *arguments: str, environment: Mapping[str, str] | None = None) -> Iterator[Webhook]:
@@ -196,7 +197,7 @@ class Webhooks:
             webhook.wait_until_serving()
             yield webhook
         finally:
-            self._daemons.stop(webhook.name)
+            webhook.daemons.stop()
 
 
 def command(served: Path, arguments: Sequence[str]) -> list[str]:
