@@ -21,6 +21,7 @@ from controlplane.helm import CHART, Helm
 from gpu2dra.policy.schema import policy_schema
 
 GOLDEN = Path(__file__).resolve().parent / "golden"
+CLUSTERS = CHART.parents[1] / "examples" / "clusters"
 VALUES = CHART / "values.yaml"
 SCHEMA = CHART / "values.schema.json"
 README = CHART / "README.md"
@@ -93,6 +94,11 @@ def readme() -> str:
 def value_sets() -> dict[str, Object]:
     """Return the values of each golden by its name."""
     return {path.stem.removesuffix(".values"): yaml.safe_load(path.read_text("utf-8")) or {} for path in _inputs()}
+
+
+def cluster_values() -> dict[str, Object]:
+    """Return the values of each set-up in examples/clusters by its name."""
+    return {path.parent.name: yaml.safe_load(path.read_text("utf-8")) for path in CLUSTERS.glob("*/values.yaml")}
 
 
 def golden(helm: Helm, name: str) -> str:

@@ -121,6 +121,7 @@ def test_the_conditions_spell_the_annotations_as_the_core_does(default: list[Obj
     assert f"'{CONVERT_ANNOTATION}'" in expressions["not-opted-out"]
     assert f"'{ANNOTATION}' in oldObject" in updated["matchConditions"][0]["expression"]
     assert created["namespaceSelector"]["matchExpressions"][1]["key"] == CONVERT_ANNOTATION
+    assert len(updated["namespaceSelector"]["matchExpressions"]) == 1
 
 
 @pytest.mark.parametrize(
@@ -222,7 +223,7 @@ def test_on_the_hosts_network_an_update_frees_a_port_first(newest: Helm) -> None
 @pytest.mark.parametrize(
     ("image", "expected"),
     [
-        ({}, "gpu2dra-webhook:0.1.0"),
+        ({}, f"gpu2dra-webhook:{gpu2dra_migrate.__version__}"),
         ({"registry": "r.example.com", "repository": "a/b", "tag": "x"}, "r.example.com/a/b:x"),
         ({"tag": "x", "digest": f"sha256:{'0' * 64}"}, f"gpu2dra-webhook@sha256:{'0' * 64}"),
     ],

@@ -255,6 +255,15 @@ def test_a_converted_pod_depends_on_it_only_while_its_limit_comes_back(client: C
     assert client.call("PATCH", path, status, MERGE_PATCH).accepted
 
 
+def test_a_converted_pod_can_be_applied_again_where_nothing_is_converted_any_more(client: Client) -> None:
+    with namespace(client, {}) as before:
+        converted = annotated(pod("converted", container("main")), converted="{}")
+        stored = client.create(converted | {"metadata": converted["metadata"] | {"namespace": before}})
+        back = copy.deepcopy(stored["spec"]["containers"])
+        back[0]["resources"] = {"limits": {GPU: "1"}}
+        assert asked(update(client, stored, {"spec": {"containers": back}}), UPDATE)
+
+
 def test_a_policy_brings_the_names_that_it_has_a_device_for(
     control_plane: ControlPlane, client: Client, place: str, tmp_path: Path
 ) -> None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 FOREIGN_KINDS = {"ServiceMonitor", "PrometheusRule", "Certificate", "Issuer"}
 """Of operators whose CRDs are not here: tests/chart looks at their shape."""
+VALUES = generate.value_sets() | generate.cluster_values()
 BUNDLE = base64.b64encode(b"-----BEGIN CERTIFICATE-----\nb3Vycw==\n-----END CERTIFICATE-----\n").decode()
 CONFIGURATION = {
     "apiVersion": "admissionregistration.k8s.io/v1",
@@ -113,9 +114,9 @@ def bundles(client: Client) -> dict[str, str | None]:
     return {hook["name"]: hook["clientConfig"].get("caBundle") for hook in client.read(CONFIGURATION)["webhooks"]}
 
 
-@pytest.mark.parametrize("name", sorted(generate.value_sets()))
+@pytest.mark.parametrize("name", sorted(VALUES))
 def test_the_api_server_takes_every_rendered_object(namespaced: Client, newest: Helm, name: str) -> None:
-    rendered = [obj for obj in newest.render(generate.value_sets()[name]) if obj["kind"] not in FOREIGN_KINDS]
+    rendered = [obj for obj in newest.render(VALUES[name]) if obj["kind"] not in FOREIGN_KINDS]
     assert len(rendered) > 6
     for obj in rendered:
         # Strict: a field that the server does not know is an error, not a warning.

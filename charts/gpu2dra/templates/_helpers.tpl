@@ -62,25 +62,31 @@ labels:
 
 {{/*
 Which namespaces are sent to the webhook. Those of the cluster, of GPU operators and the release's own are out whatever
-their labels: a webhook that its own pods had to pass could never come back after the whole cluster was down.
+their labels: a webhook that its own pods had to pass could never come back after the whole cluster was down. Updates
+are about pods that were converted before, which a namespace may have that is not converted any more. Call with
+(list . operation).
 */}}
 {{- define "gpu2dra.namespaceSelector" -}}
-{{- $system := include "gpu2dra.systemNamespaces" . | fromYamlArray -}}
+{{- $root := index . 0 -}}
+{{- $namespaces := $root.Values.namespaces -}}
+{{- $system := include "gpu2dra.systemNamespaces" $root | fromYamlArray -}}
 matchExpressions:
 - key: kubernetes.io/metadata.name
   operator: NotIn
   values:
-  {{- concat $system (list .Release.Namespace) .Values.namespaces.excluded | uniq | sortAlpha | toYaml | nindent 2 }}
+  {{- concat $system (list $root.Release.Namespace) $namespaces.excluded | uniq | sortAlpha | toYaml | nindent 2 }}
+{{- if eq (index . 1) "CREATE" }}
 - key: gpu2dra.dev/convert
-  {{- if eq .Values.namespaces.mode "opt-in" }}
+  {{- if eq $namespaces.mode "opt-in" }}
   operator: In
   values: ["true"]
   {{- else }}
   operator: NotIn
   values: ["false"]
   {{- end }}
-{{- with .Values.namespaces.matchExpressions }}
+{{- with $namespaces.matchExpressions }}
 {{ toYaml . }}
+{{- end }}
 {{- end }}
 {{- end -}}
 
