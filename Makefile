@@ -63,6 +63,15 @@ VERSION := 1.37
 cluster: $(DEV) ## run a control plane until Ctrl-C: make cluster VERSION=1.34
 	@PYTHONPATH=tests $(BIN)/python -m controlplane up $(VERSION)
 
+# The goldens, what follows from values.yaml in the schema and the README; read the diff.
+.PHONY: chart
+chart: $(DEV) ## write what follows from the chart's templates and values again
+	@PYTHONPATH=.:migrate:webhook:tests $(BIN)/python tests/chart/generate.py
+
+.PHONY: chart-demo
+chart-demo: $(DEV) ## install the chart into a real control plane, convert pods, upgrade, uninstall
+	@PYTHONPATH=.:migrate:webhook:tests $(BIN)/python tests/chart/demo.py
+
 .PHONY: lint
 lint: $(DEV) ## ruff, mypy --strict and the import contracts
 	$(BIN)/python -m ruff check

@@ -107,6 +107,10 @@ class Walk:
 
         return list(wait_for(f"{count} pods of {app} are bound", look, deadline=60))
 
+    def appeared(self, app: str) -> Object:
+        """Wait until a Deployment has made a pod, and return it."""
+        return wait_for(f"{app} has a pod", lambda: self.pods(app))[0]
+
     def devices(self, pod: Object) -> dict[str, list[str]]:
         """Return the devices that each container of a pod finds, as `pool/device`."""
         found = scheduling.devices_by_container(self.plane.client, pod)
