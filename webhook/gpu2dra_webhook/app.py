@@ -92,7 +92,7 @@ def create_app(
 def create_side_app(render_metrics: Callable[[], bytes], readiness: Readiness) -> Flask:
     """Return the app of the port without TLS, for probes and scrapes: GET /metrics, /livez and /readyz."""
     app = Flask(__name__, static_folder=None)
-    app.errorhandler(HTTPException)(lambda error: _json({"error": error.name}, error.code))
+    app.errorhandler(HTTPException)(lambda error: _json({"error": error.name.lower()}, error.code))
     app.add_url_rule("/metrics", "metrics", lambda: Response(render_metrics(), content_type=METRICS_CONTENT_TYPE))
     _add_health(app, readiness)
     return app
