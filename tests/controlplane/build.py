@@ -129,6 +129,12 @@ PINS = {
         {"kustomize": "sigs.k8s.io/kustomize/kustomize/v5"},
         {"sigs.k8s.io/kustomize/api/provenance.version": "{version}"},
     ),
+    "vegeta-12": Pin(
+        "vegeta-12",
+        "github.com/tsenart/vegeta/v12",
+        {"vegeta": "github.com/tsenart/vegeta/v12"},
+        {"main.Version": "{version}"},
+    ),
 }
 
 
