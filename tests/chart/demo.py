@@ -50,12 +50,8 @@ def look(walk: Walk, app: str, count: int) -> None:
 
 
 def tell(walk: Walk) -> None:
-    """Go through all steps."""
+    """Go through all steps in a cluster with machines."""
     values = generate.cluster_values()["aks"]
-    sizes = ", ".join(f"{size} with {product.memory // 1024} GiB" for size, product in SIZES.items())
-    say(f"A cluster of Kubernetes {_RELEASE}. Two nodes of each size, one vGPU on each: {sizes}")
-    walk.add_machines()
-
     say(f"helm install gpu2dra charts/gpu2dra --namespace {NAMESPACE} --values examples/clusters/aks/values.yaml")
     walk.install(values)
     with walk.replicas() as replicas:
@@ -100,7 +96,11 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as home, ControlPlane(binaries) as plane:
             for device_class in gpus.device_classes():
                 plane.client.create(device_class)
-            tell(Walk(plane, Helm(helm, Path(home))))
+            walk = Walk(plane, Helm(helm, Path(home)))
+            sizes = ", ".join(f"{size} with {product.memory // 1024} GiB" for size, product in SIZES.items())
+            say(f"A cluster of Kubernetes {_RELEASE}. Two nodes of each size, one vGPU on each: {sizes}")
+            walk.add_machines()
+            tell(walk)
     except (build.BuildError, DaemonError) as error:
         sys.exit(str(error))
 

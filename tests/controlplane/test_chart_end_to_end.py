@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from controlplane import build, workloads
+from chart import demo
+from controlplane import build, scheduling, workloads
 from controlplane.chart_walk import OPTED_IN, USER, Walk
 from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane, Options
@@ -102,6 +105,20 @@ def test_from_install_to_uninstall_with_the_rights_of_the_chart(walk: Walk) -> N
     assert template in walk.templates()
     assert sorted(walk.devices(stored)["main"] for stored in walk.running("model", 2)) == sorted(devices)
     assert not is_converted(walk.create(one_gpu("legacy-again")))
+
+
+def test_the_demo_tells_the_same_in_a_cluster_where_it_was_before(
+    walk: Walk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    client = walk.plane.client
+    client.delete_all("apps/v1", "Deployment", walk.namespace)
+    wait_for("nothing makes pods", lambda: not client.list("apps/v1", "ReplicaSet", walk.namespace))
+    scheduling.free_devices(client, walk.namespace)
+    demo.tell(Walk(walk.plane, walk.chart, namespace="team-demo"))
+    told = capsys.readouterr().out
+    assert len(re.findall(r" runs on nv\d+-\d and finds nv\d+-\d/gpu-0$", told, re.MULTILINE)) == 5
+    before, after, at_last = re.findall(r"^   containers:\n(?:   .*\n)+", told, re.MULTILINE)
+    assert [f"{GPU}: 1" in before, "resourceClaimTemplateName: gpu-" in after, f"{GPU}: '1'" in at_last] == [True] * 3
 
 
 def is_converted(stored: Object) -> bool:

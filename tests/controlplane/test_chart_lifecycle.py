@@ -168,6 +168,21 @@ def test_an_upgrade_that_changes_the_webhook_keeps_what_it_wrote_itself(plane: C
     assert bundles(client) == dict.fromkeys(WEBHOOKS, BUNDLE)
 
 
+def test_an_upgrade_turns_it_on_again_after_it_was_turned_off_by_hand(plane: ControlPlane, chart: Helm) -> None:
+    client = plane.client
+    install(chart, plane)
+    client.delete(CONFIGURATION)
+    upgrade(chart, plane)
+    assert [hook["name"] for hook in client.read(CONFIGURATION)["webhooks"]] == list(WEBHOOKS)
+
+
+def test_an_uninstall_takes_it_well_that_the_configuration_is_gone(plane: ControlPlane, chart: Helm) -> None:
+    install(chart, plane)
+    plane.client.delete(CONFIGURATION)
+    chart.run("uninstall", RELEASE, *_place(plane))
+    assert f'"{RELEASE}"' not in chart.run("list", "--all", "--output=json", *_place(plane))
+
+
 def test_a_change_of_the_policy_restarts_no_pod(plane: ControlPlane, chart: Helm) -> None:
     policy = {"apiVersion": "gpu2dra.dev/v1alpha1", "kind": "ConversionPolicy"}
     install(chart, plane, {"policy": policy})
