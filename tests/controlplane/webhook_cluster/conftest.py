@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -29,7 +29,7 @@ def run(rights: Path) -> Iterator[Run]:
     """Return what starts a replica's cluster side: without janitor, unless asked; other choices are settings."""
     started: list[Running] = []
 
-    def start(kubeconfig: Path = rights, *, janitor: bool = False, **choices: object) -> Running:
+    def start(kubeconfig: Path = rights, *, janitor: bool = False, **choices: Any) -> Running:
         started.append(running.run(kubeconfig, janitor=janitor, **choices))
         return started[-1]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jsonpatch
 
@@ -67,9 +67,9 @@ class Running:
 Run = Callable[..., Running]
 
 
-def run(kubeconfig: Path, *, wait: bool = True, **choices: object) -> Running:
+def run(kubeconfig: Path, *, wait: bool = True, **choices: Any) -> Running:
     """Start the cluster side with these settings and return it, once its caches are filled."""
-    settings = Settings(kubeconfig=kubeconfig, namespace="default", **choices)  # type: ignore[arg-type]
+    settings = Settings(kubeconfig=kubeconfig, namespace="default", **choices)
     api, metrics = client.connect(kubeconfig), Metrics()
     built = parts.build(settings, api, metrics, lambda: BUILT_IN, is_opted_in)
     built.start()

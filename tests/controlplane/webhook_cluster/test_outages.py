@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from controlplane.client import MERGE_PATCH, wait_for
-from controlplane.cluster import Options
-from controlplane.testbed import Cluster, StartControlPlane, add_namespace
+from controlplane.testbed import Cluster
 from controlplane.webhook_cluster import running
 from controlplane.webhook_cluster.gate import Gate
-from controlplane.webhook_cluster.running import Run, Running, name_of, namespace, template
+from controlplane.webhook_cluster.running import Run, Running, name_of, template
 from gpu2dra_webhook.cluster import view as views
 from gpu2dra_webhook.ports import StoreError, StoreProblem
 
@@ -36,13 +35,10 @@ def lists(replica: Running) -> list[int]:
     return [reflector.lists for reflector in replica.parts.view._reflectors]
 
 
-@pytest.mark.slow
-def test_caches_survive_a_restart_of_the_api_server(release: str, start_control_plane: StartControlPlane) -> None:
-    plane = start_control_plane(Options())
-    running.grant(plane.client)
-    add_namespace(plane.client, "here")
-    replica = running.run(plane.kubeconfig(running.USER), janitor=True)
-    view = replica.parts.view
+def test_caches_survive_a_restart_of_the_api_server(cluster: Cluster, run: Run) -> None:
+    here, plane = cluster.namespace, cluster.plane
+    replica = run(janitor=True)
+    view, leader = replica.parts.view, replica.parts.leader
     try:
         plane.daemons.stop("kube-apiserver")
         wait_for("all caches have noticed", lambda: min(failures(replica)) > 0)
@@ -50,20 +46,18 @@ def test_caches_survive_a_restart_of_the_api_server(release: str, start_control_
         time.sleep(3)  # a hot loop would fail hundreds of times
         assert all(now - then <= 8 for now, then in zip(failures(replica), before, strict=True))
         with pytest.raises(StoreError) as caught:
-            replica.ensure("here", template(), timeout=1)
+            replica.ensure(here, template(), timeout=1)
         assert caught.value.kind is StoreProblem.UNAVAILABLE
         assert "cannot be reached" in caught.value.message
-        plane.restart_api_server()
-        plane.client.patch(namespace("here"), {"metadata": {"labels": running.OPTED_IN}}, MERGE_PATCH)
-        wait_for("the label is seen", lambda: running.is_opted_in(view.namespace("here")))  # type: ignore[arg-type]
-        replica.ensure("here", template())
-        cache = view.templates.cache
-        assert cache.wait_for(lambda: cache.get("here", name_of(template())) is not None, 10)
-        leader = replica.parts.leader
-        assert leader is not None
-        wait_for("the janitor works again", leader.holds)
     finally:
-        replica.stop()
+        plane.restart_api_server()
+    running.opt_in(cluster)
+    wait_for("the label is seen", lambda: (state := view.namespace(here)) and running.is_opted_in(state))
+    replica.ensure(here, template())
+    cache = view.templates.cache
+    assert cache.wait_for(lambda: cache.get(here, name_of(template())) is not None, 10)
+    assert leader is not None
+    wait_for("the janitor works again", leader.holds)
 
 
 def test_what_happens_while_nothing_is_heard_is_not_missed(cluster: Cluster, run: Run, gate: Gate) -> None:

@@ -151,11 +151,8 @@ def test_r12_quotas_are_told_together(cluster: Cluster, run: Run, specs: list[Ob
         cluster.client.create(cluster.object("v1", "ResourceQuota", f"quota-{number}", spec=spec))
     marker = cluster.object("v1", "ResourceQuota", "marker", spec={"hard": {f"marker.{_DEVICES}": "1"}})
     cluster.client.create(marker)  # the last one: when it is seen, so are the others
-    state = wait_for(
-        "they are known",
-        lambda: (seen := view.namespace(cluster.namespace)) and "marker" in seen.quota.class_keys and seen,
-    )
-    quota = state.quota
+    wait_for("they are known", lambda: "marker" in (view.namespace(cluster.namespace) or _NOTHING).quota.class_keys)
+    quota = (view.namespace(cluster.namespace) or _NOTHING).quota
     assert QuotaState(quota.legacy_names, quota.class_keys - {"marker"}, quota.scoped) == expected
 
 

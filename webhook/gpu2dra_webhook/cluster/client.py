@@ -59,9 +59,9 @@ def connect(kubeconfig: Path | None = None, *, user_agent: str = "gpu2dra-webhoo
             config.load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
         else:
             config.load_kube_config(str(kubeconfig), client_configuration=configuration)  # type: ignore[no-untyped-call]
-    except config.ConfigException as error:
+    except Exception as error:  # the loader raises whatever it trips over in a file that is no kubeconfig
         advice = f"look at {kubeconfig}" if kubeconfig else "outside of a cluster, name a kubeconfig"
-        raise SettingsError(f"No API server to talk to: {error} ({advice}).") from error
+        raise SettingsError(f"No API server to talk to: {_cause(error)} ({advice}).") from error
     client = ApiClient(configuration)
     client.user_agent = user_agent
     return Api(client)
@@ -80,6 +80,8 @@ class Api:
 
     def __init__(self, client: ApiClient) -> None:
         self.client = client
+        self.up = False
+        """Whether the last request was answered, be it with a refusal."""
 
     def close(self) -> None:
         """Close idle connections."""
@@ -157,7 +159,13 @@ class Api:
             method, where, query_params=list((query or {}).items()), header_params=headers, body=body,
             auth_settings=["BearerToken"],
         )  # fmt: skip
-        return self.client.call_api(*request, _request_timeout=timeout)
+        try:
+            response = self.client.call_api(*request, _request_timeout=timeout)
+        except Exception:
+            self.up = False
+            raise
+        self.up = True
+        return response
 
 
 class Watch:

@@ -25,6 +25,8 @@ _QUIET = 600.0
 """Seconds for which the same reason is not told again of the same owner."""
 _REMEMBERED = 4096
 _TIMEOUT = 5.0
+_LAST_WORDS = 2.0
+_TICK = 0.5
 _COMPONENT = "gpu2dra-webhook"
 # Longer ones are refused (validateEvent in pkg/apis/core/validation: NoteLengthLimit).
 _LONGEST_MESSAGE = 1024
@@ -41,7 +43,8 @@ class EventRecorder:
         self._metrics = metrics
         self._instance = pod_name
         self._quiet = quiet
-        self._queue: queue.Queue[tuple[str, Object] | None] = queue.Queue(_WAITING)
+        self._queue: queue.Queue[tuple[str, Object]] = queue.Queue(_WAITING)
+        self._ends: float | None = None
         self._told: dict[tuple[str, str], float] = {}
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -52,8 +55,8 @@ class EventRecorder:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what waits, then end."""
-        self._queue.put(None)
+        """Write what waits, as far as that is a matter of seconds, then end."""
+        self._ends = time.monotonic() + _LAST_WORDS
         if self._thread:
             self._thread.join()
 
@@ -100,9 +103,16 @@ class EventRecorder:
             "count": 1,
         }
 
+    def _is_over(self) -> bool:
+        ends = self._ends
+        return ends is not None and (self._queue.empty() or time.monotonic() > ends)
+
     def _run(self) -> None:
-        while (item := self._queue.get()) is not None:
-            namespace, event = item
+        while not self._is_over():
+            try:
+                namespace, event = self._queue.get(timeout=_TICK)
+            except queue.Empty:
+                continue
             try:
                 self._api.call("POST", path("/api/v1/namespaces", namespace, "events"), event, timeout=_TIMEOUT)
             except (ApiError, ValueError) as error:

@@ -158,6 +158,7 @@ class ClusterView:
             self._metrics.informer_synced(reflector.source.name, synced=reflector.source.name not in missing)
         self._metrics.informer_synced(_DISCOVERY, synced=_DISCOVERY not in missing)
         self._metrics.mixed_nodes(len(self.mixed_nodes()))
+        self._metrics.api_up(up=self._api.up)
 
 
 def _together(quotas: Collection[QuotaState]) -> QuotaState:

@@ -1,0 +1,64 @@
+"""The table that readers see: changes, waiting, listeners."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from gpu2dra_webhook.cluster.cache import Cache, Key
+
+A, B = Key("one", "a"), Key("two", "b")
+
+
+def test_it_holds_by_namespace_and_name() -> None:
+    cache: Cache[int] = Cache()
+    assert not cache
+    cache.put(A, 1)
+    cache.put(B, 2)
+    assert (cache.get("one", "a"), cache.get("two", "a"), cache.get("three", "a")) == (1, None, None)
+    assert cache.within("one") == {"a": 1}
+    assert sorted(cache.items()) == [(A, 1), (B, 2)]
+    cache.remove(A)
+    cache.remove(A)
+    assert cache.items() == [(B, 2)]
+    cache.replace({A: 3})
+    assert cache.items() == [(A, 3)]
+
+
+def test_only_what_is_new_is_a_change() -> None:
+    cache: Cache[int] = Cache()
+    changes: list[Callable[[], None]] = [
+        lambda: cache.put(A, 1), lambda: cache.put(A, 1), lambda: cache.put(A, 2), lambda: cache.replace({A: 2}),
+        lambda: cache.remove(B), lambda: cache.remove(A), lambda: cache.replace({A: 2}),
+    ]  # fmt: skip
+    versions = []
+    for change in changes:
+        change()
+        versions.append(cache.version)
+    assert versions == [1, 1, 2, 2, 2, 3, 4]
+
+
+def test_copies_do_not_change() -> None:
+    cache: Cache[int] = Cache()
+    cache.put(A, 1)
+    before = cache.within("one")
+    cache.put(Key("one", "b"), 2)
+    assert before == {"a": 1}
+
+
+def test_who_waits_is_woken_by_the_change_that_he_waits_for() -> None:
+    cache: Cache[int] = Cache()
+    found: list[bool] = []
+    thread = threading.Thread(target=lambda: found.append(cache.wait_for(lambda: cache.get(*A) == 2, 3600)))
+    thread.start()
+    cache.put(A, 1)
+    cache.put(A, 2)
+    thread.join()
+    assert found == [True]
+
+
+def test_who_waits_in_vain_is_told_so() -> None:
+    cache: Cache[int] = Cache()
+    assert not cache.wait_for(lambda: False, 0.05)
+    assert not cache.wait_for(lambda: False, 0)
+    assert cache.wait_for(lambda: True, 0)
