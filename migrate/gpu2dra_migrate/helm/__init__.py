@@ -1,0 +1,1 @@
+"""Helm charts: converted when they render, so that every shape of template works and values stay the interface."""
