@@ -317,6 +317,34 @@ def test_nothing_is_put_back_where_pods_are_not_converted(cluster: Cluster, run:
     assert names(cluster) == set()
 
 
+def test_a_pod_of_several_claims_that_the_controller_keeps_pending_is_freed(
+    cluster: Cluster, run: Run, machines: AddMachines
+) -> None:
+    """kubernetes#138407: one claim of a waiting pod is made again, and the status never holds both from then on."""
+    made = [template(gpus) for gpus in (1, 2)]
+    for each in made:
+        cluster.client.create(cluster.here(each))
+    pod, _ = converted("several", 1)
+    pod["spec"]["resourceClaims"] = [
+        {"name": f"claim-{number}", "resourceClaimTemplateName": name_of(each)} for number, each in enumerate(made)
+    ]
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "claim-0"}, {"name": "claim-1"}]}
+    seen = cluster.client.create(cluster.here(pod))
+    wait_for("both claims are made", lambda: len(_claims_of(cluster, seen)) == 2)
+    claim = _claims_of(cluster, seen)["claim-0"]
+    cluster.client.delete(cluster.object("resource.k8s.io/v1", "ResourceClaim", claim))
+    if cluster.minor < 37:
+        wait_for("it flaps", lambda: len(_claims_of(cluster, seen)) == 1)
+    run(janitor=True)
+    machines([gpus.Machine("h100", gpus.whole(gpus.H100, 3))])
+    scheduling.wait_for_scheduled(cluster.client, seen)
+    assert len(_claims_of(cluster, seen)) == 2
+
+
+def _claims_of(cluster: Cluster, pod: Object) -> dict[str, str]:
+    return scheduling.claim_names(cluster.client.read(pod))
+
+
 def test_a_template_that_only_the_cache_lacks_is_not_put_back(cluster: Cluster, run: Run) -> None:
     replica = run()
     view = replica.parts.view

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+APPLY_PATCH = "application/apply-patch+yaml"  # JSON is YAML
 
 DEFAULT_TIMEOUT = 10.0
 """Seconds for a call that names none."""

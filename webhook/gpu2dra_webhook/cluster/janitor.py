@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from gpu2dra_webhook.cluster.ledger import Ledger
     from gpu2dra_webhook.cluster.repair import Repair
     from gpu2dra_webhook.cluster.sweep import Sweep
+    from gpu2dra_webhook.cluster.unstick import Unstick
 
 _log = logging.getLogger(__name__)
 
@@ -29,11 +30,12 @@ _SWEEP_EVERY = 60.0
 class Janitor:
     """`work` is what `Leader` runs. Pods are watched only while this replica leads."""
 
-    def __init__(self, api: Api, ledger: Ledger, sweep: Sweep, repair: Repair, grace: float) -> None:
+    def __init__(self, api: Api, ledger: Ledger, sweep: Sweep, repair: Repair, unstick: Unstick, grace: float) -> None:
         self._api = api
         self._ledger = ledger
         self._sweep = sweep
         self._repair = repair
+        self._unstick = unstick
         self._every = min(_SWEEP_EVERY, grace / _SWEEPS_PER_GRACE)
 
     def work(self, holds: Callable[[], bool]) -> None:
@@ -49,6 +51,7 @@ class Janitor:
                     if versions != seen or time.monotonic() >= sweep_at:
                         seen = versions
                         self._repair.run(pods.cache, holds)
+                    self._unstick.run(pods.cache, holds)
                     if time.monotonic() >= sweep_at:
                         self._sweep.run(pods.cache, holds)
                         sweep_at = time.monotonic() + self._every

@@ -19,6 +19,7 @@ from gpu2dra_webhook.cluster.repair import Repair
 from gpu2dra_webhook.cluster.sweep import Sweep
 from gpu2dra_webhook.cluster.template_api import TemplateApi
 from gpu2dra_webhook.cluster.templates import ClusterStore
+from gpu2dra_webhook.cluster.unstick import Unstick
 from gpu2dra_webhook.cluster.view import ClusterView
 from gpu2dra_webhook.ports import NamespaceState
 
@@ -75,7 +76,7 @@ def build(settings: Settings, api: Api, metrics: Metrics, policy: Callable[[], P
 
         repair = Repair(api, templates, ledger, store, view.discovery, metrics, allowed)
         sweep = Sweep(templates, ledger, metrics, settings.template_grace)
-        janitor = Janitor(api, ledger, sweep, repair, settings.template_grace)
+        janitor = Janitor(api, ledger, sweep, repair, Unstick(api, view.discovery), settings.template_grace)
         identity = f"{settings.pod_name}_{uuid.uuid4()}"
         leader = Leader(api, settings.namespace, f"{settings.service_name}-janitor", identity, janitor.work)
     return Cluster(view, store, EventRecorder(api, metrics, settings.pod_name), leader)

@@ -194,12 +194,19 @@ class PodObject(Known):
 
 @dataclass(frozen=True, slots=True)
 class Pod:
-    """A pod that names templates; `waiting` are those among them from which its claim has not been made yet."""
+    """A pod that names templates.
+
+    `waiting` are those from which its claim has not been made yet, `entries` the names of all its claims that come from
+    templates. `stuck` says that some of them are made and some are not, which holds for no more than a moment unless
+    the pod has met kubernetes#138407.
+    """
 
     uid: str
     created: str
     templates: frozenset[str]
     waiting: frozenset[str]
+    entries: frozenset[str] = frozenset()
+    stuck: bool = False
 
 
 def pod(item: PodObject) -> Pod | None:
@@ -209,11 +216,14 @@ def pod(item: PodObject) -> Pod | None:
         return None
     made = {status.name for status in item.status.resourceClaimStatuses or ()}
     pending = item.status.phase in {"", "Pending"} and item.metadata.deletionTimestamp is None
+    missing = [entry for entry in entries if pending and entry.name not in made]
     return Pod(
         item.metadata.uid,
         item.metadata.creationTimestamp or "",
         frozenset(entry.resourceClaimTemplateName or "" for entry in entries),
-        frozenset(entry.resourceClaimTemplateName or "" for entry in entries if pending and entry.name not in made),
+        frozenset(entry.resourceClaimTemplateName or "" for entry in missing),
+        frozenset(entry.name for entry in entries),
+        stuck=0 < len(missing) < len(entries),
     )
 
 
