@@ -297,6 +297,22 @@ def test_a_server_that_hangs_is_answered_for_before_the_deadline(cluster: Cluste
     assert names(cluster) == {name_of(template())}
 
 
+def test_a_connection_that_breaks_is_replaced_while_there_is_time(cluster: Cluster, run: Run, gate: Gate) -> None:
+    replica = run(gate.kubeconfig)
+    gate.hold()
+    asked = threading.Thread(target=replica.ensure, args=(cluster.namespace, template()), kwargs={"timeout": 30})
+    asked.start()
+
+    def has_failed() -> float:
+        gate.cut()  # again and again: nobody says when the call has reached the gate
+        return replica.count("template_operations", operation="create", result="unreachable")
+
+    wait_for("a call has failed", has_failed)
+    gate.release()
+    asked.join()
+    assert names(cluster) == {name_of(template())}
+
+
 def test_who_has_more_time_does_not_fail_with_who_had_less(cluster: Cluster, run: Run, gate: Gate) -> None:
     replica = run(gate.kubeconfig)
     gate.hold()
