@@ -112,4 +112,4 @@ def _wider(one: str, other: str) -> bool:
     """Whether the glob `one` surely matches all that the glob `other` matches."""
     if one == other or _WILDCARDS.isdisjoint(other):
         return fnmatchcase(other, one)
-    return one.endswith("*") and _WILDCARDS.isdisjoint(one[:-1]) and _fixed(other).startswith(one[:-1])
+    return one.endswith("*") and _fixed(other).startswith(one[:-1])

@@ -183,6 +183,13 @@ def test_an_error_reads_as_one_line_for_each_problem() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "glob", ["*", "nvidia.com/*", "nvidia.com/g?u", "*/gpu", "nvidia.com/mig-1g.*", "nvidia.com/m*"]
+)
+def test_a_glob_that_fits_a_whole_gpu_or_a_mig_profile_is_fine(glob: str) -> None:
+    assert [each.resources for each in load(document(rules=[rule(match={"resources": [glob]})])).rules] == [(glob,)]
+
+
 def only(**match: list[str]) -> dict[str, Any]:
     return rule(match=match)
 

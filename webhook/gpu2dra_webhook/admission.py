@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from gpu2dra import ApiVersion, Context, Object, Options, Plan, Style, plan
-from gpu2dra.converted import ANNOTATION
+from gpu2dra.converted import ANNOTATION, read_record
 from gpu2dra.demand import claim_entries
 from gpu2dra.devices import Device
-from gpu2dra.policy import Policy
+from gpu2dra.policy import Policy, Rule
 from gpu2dra.resources import legacy_resource
 from gpu2dra.skips import CONVERT_ANNOTATION, SYSTEM_NAMESPACES
 from gpu2dra_webhook.decisions import (
@@ -180,25 +180,26 @@ def _devices(ask: _Question, made: Plan) -> Iterator[tuple[str, Device]]:
 def _update(ask: _Question) -> Decision:
     """Return the decision for an update: only limits that came back to a pod of ours are taken off (R13).
 
-    What counts is the record that the pod carries already, whatever the update says. That the scheduler has given the
-    pod a node is no reason to leave it alone, as it is for a new pod.
+    What counts is the record that the pod carries already, whatever the update says. What is a reason to leave a new
+    pod alone is none here: that it has a node, or that the policy has changed since it was converted.
     """
     new = ask.review.object or {}
     record = _annotations(ask.review.old_object).get(ANNOTATION)
     if not isinstance(record, str):
         return untouched(Reason.NOT_OURS)
     spec = new.get("spec")
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {**_metadata(new), "annotations": {**_annotations(new), ANNOTATION: record}},
-        "spec": {key: value for key, value in spec.items() if key != "nodeName"} if isinstance(spec, dict) else {},
-    }
-    made = ask.plan(pod, Context(namespace=ask.review.namespace))
+    spec = {key: value for key, value in spec.items() if key != "nodeName"} if isinstance(spec, dict) else {}
+    metadata = {**_metadata(new), "annotations": {**_annotations(new), ANNOTATION: record}}
+    taken_off = {name for amounts in read_record(metadata, spec).containers.values() for name in amounts}
+    scheduler = spec.get("schedulerName")
+    policy = Policy(
+        (Rule(Device("any"), tuple(taken_off)),), frozenset({scheduler} if isinstance(scheduler, str) else ())
+    )
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+    made = replace(ask, policy=policy).plan(pod, Context(namespace=ask.review.namespace))
     if made and not made.access:
         return Decision(outcome=Outcome.STRIPPED, operations=made.operations)
     if made:
-        why = "the resources of a pod cannot change; recreate it to give it GPUs"
-        return unconverted(Reason.NOT_OURS, why)
-    loud = tuple(found for found in made.findings if found.code != "DRA101")
-    return held_back(loud) if loud else untouched(Reason.NO_REQUEST)
+        return unconverted(Reason.NOT_OURS, "the resources of a pod cannot change; recreate it to give it GPUs")
+    held = tuple(found for found in made.findings if found.code != "DRA101")
+    return held_back(held) if held else untouched(Reason.NO_REQUEST)

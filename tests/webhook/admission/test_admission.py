@@ -180,6 +180,10 @@ def test_a_namespace_that_is_being_deleted_gets_a_clear_answer_whatever_the_choi
         {"apiVersion": "v1", "kind": "Pod"},
         {"metadata": {"name": "a"}, "spec": {"containers": [{}]}},
         pod(container("main"), resourceClaims=[{"name": "own", "resourceClaimName": "c"}]),
+        pod(
+            container("main", args=["--resource=nvidia.com/gpu"]),
+            meta={"annotations": {"note": "nvidia.com/gpu: 1"}},
+        ),
     ],
 )
 def test_a_pod_without_a_request_is_nobodys_business_even_of_an_unknown_namespace(obj: Object) -> None:
@@ -337,7 +341,9 @@ def test_some_things_are_enough_to_be_told_once() -> None:
         f"no ResourceSlice of gpu.nvidia.com or gpu.example.com yet: {PENDING}",
         "DeviceClass gpu.nvidia.com carries nvidia.com/gpu: from Kubernetes 1.36 on its pods run unconverted, too",
     )
-    assert decided(MIGS, view=dataclasses.replace(view, slices=True, classes=CLASSES)).notices == ()
+    other = {"gpu.nvidia.com": DeviceClassState("gpu.nvidia.com", "example.com/gpu")}
+    for classes in (CLASSES, other):
+        assert decided(POD, view=FixedView(classes=classes)).notices == ()
 
 
 def claiming(name: str = "net", source: str = "resourceClaimName") -> Object:

@@ -15,6 +15,8 @@ import pytest
 
 from gpu2dra import Object
 from gpu2dra.converted import ANNOTATION, LABEL
+from gpu2dra.devices import Device
+from gpu2dra.policy import LeftAlone, Policy, Preemption, Rule
 from gpu2dra_webhook.memory import FixedView
 from gpu2dra_webhook.settings import Settings
 from unit.build import GPU, MIG, container, pod, sidecar
@@ -280,6 +282,19 @@ def test_an_update_needs_neither_a_device_class_nor_a_namespace_in_the_caches() 
     pod_now = admitted(container("main", 1))
     found = updated(back(pod_now), pod_now, classes={}, namespaces={}, mixed=("n1",), missing=("nodes",))
     assert found == ("stripped", "none", pod_now)
+
+
+def test_an_update_is_stripped_whatever_the_policy_says_by_now() -> None:
+    share = "nvidia.com/gpu.shared"
+    before = Policy((Rule(Device("share.example.com"), (share,)),), frozenset({"volcano"}))
+    pod_now = Webhook(policy=lambda: before).admit(
+        pod(container("main", limits={share: 2}), schedulerName="volcano", priority=100)
+    )
+    new = deepcopy(pod_now)
+    new["spec"]["containers"][0]["resources"]["limits"] = {share: "2"}
+    by_now = Policy((Rule(LeftAlone("not any more")),), preemption=Preemption.SKIP)
+    response = Webhook(policy=lambda: by_now).ask(new, "UPDATE", old=pod_now)
+    assert (response["auditAnnotations"]["outcome"], patched(new, response)) == ("stripped", pod_now)
 
 
 def test_an_update_makes_no_template_and_no_event() -> None:

@@ -131,6 +131,17 @@ def test_the_last_good_policy_is_kept(tmp_path: Path, caplog: pytest.LogCaptureF
     assert (classes(file), file.problems()) == (["a.example.com"], ())
 
 
+def test_a_file_that_was_away_and_is_back_as_it_was_is_no_problem(tmp_path: Path) -> None:
+    path = write(tmp_path / "policy.yaml", "a")
+    file = PolicyFile(path, Metrics())
+    path.unlink()
+    file.look(path)
+    assert file.problems() == ("No such file or directory",)
+    write(path, "a")
+    file.look(path)
+    assert (classes(file), file.problems()) == (["a.example.com"], ())
+
+
 def test_rules_that_are_never_reached_are_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "policy.yaml"
     path.write_text(
