@@ -206,6 +206,7 @@ def skip(**match: list[str]) -> dict[str, Any]:
         ([only(resources=["nvidia.com/*"]), only(resources=["nvidia.com/mig-*"])], ["/rules/1"]),
         ([only(resources=["nvidia.com/mig-*"]), only(resources=["nvidia.com/*"])], []),
         ([only(resources=["nvidia.com/*g"]), only(resources=["nvidia.com/*"])], []),
+        ([only(resources=[GPU]), only(resources=["nvidia.com/gp*"])], []),
         # a wildcard does not reach what must be written out; a skip does
         ([only(resources=["nvidia.com/*"]), only(resources=["nvidia.com/gpu.shared"])], []),
         ([only(resources=["nvidia.com/*"]), skip(resources=["nvidia.com/*"])], []),
