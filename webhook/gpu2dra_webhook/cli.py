@@ -145,7 +145,7 @@ def _parameter(name: str, option: _Option, default: Any) -> click.Option:
     )
 
 
-def _command(run: Callable[[Settings], None]) -> click.Command:
+def command(run: Callable[[Settings], None]) -> click.Command:
     """Return the command; `run` gets the choices."""
     defaults = {field.name: field.default for field in dataclasses.fields(Settings)}
     # Files come with a CA of somebody else, who keeps the caBundle, too.
@@ -190,7 +190,7 @@ def serve(settings: Settings) -> None:
 def main() -> None:
     """Run the command; what is wrong with the choices is told in one line and exits with 2."""
     try:
-        _command(serve).main(prog_name="gpu2dra-webhook", standalone_mode=False)
+        command(serve).main(prog_name="gpu2dra-webhook", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

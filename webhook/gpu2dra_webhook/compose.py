@@ -1,6 +1,7 @@
 """Where all parts come together: built from the settings, wired, started and stopped. Nobody but the server imports it.
 
-It is imported in the worker process only, after gevent has put its sockets and threads in place of the standard ones.
+It is imported when gevent has put its sockets and threads in place of the standard ones, so that all libraries have
+them.
 """
 
 from __future__ import annotations

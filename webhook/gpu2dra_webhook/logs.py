@@ -32,9 +32,6 @@ _AT_LEAST: Mapping[str, int] = {
 }
 """Loggers of libraries that stay this quiet, whatever level is chosen."""
 
-_SAID_ALREADY = frozenset({"Worker (pid:%s) exited with code %s.", "Shutting down: %s", "Reason: %s"})
-"""What gunicorn's master tells of a worker that could not start, which has said itself why."""
-
 
 def set_up(level: LogLevel, style: LogFormat, stream: io.TextIOBase | Any = None) -> None:
     """Send everything that is logged, warned of or not caught to `stream` (standard error), in one format."""
@@ -106,7 +103,3 @@ class GunicornLogger(Logger):
     def info(self, msg: object, *args: Any, **kwargs: Any) -> None:
         """Log for debugging."""
         super().debug(msg, *args, **kwargs)
-
-    def error(self, msg: object, *args: Any, **kwargs: Any) -> None:
-        """Log an error, unless it repeats one."""
-        (super().debug if msg in _SAID_ALREADY else super().error)(msg, *args, **kwargs)

@@ -81,12 +81,16 @@ class ReviewWorker(GeventWorker):
         self.app.parts.stop()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take the signal to end."""
+        """Take the signal to end; the second one ends at once."""
+        if not self.alive:
+            self.handle_quit(sig, frame)
         super().handle_exit(sig, frame)
         self._stopping.set()
 
+    def notify(self) -> None:
+        """Tell nobody that we live: there is no master process. The kubelet asks /livez."""
+
     def _tick(self, *ports: Connections) -> None:
-        self.notify()
         for connections in ports:
             connections.sweep()
         if self.alive:

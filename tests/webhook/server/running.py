@@ -27,7 +27,7 @@ PATIENCE = 60.0
 def certificate_folder(folder: Path) -> tuple[Path, Path]:
     """Return a folder with tls.crt and tls.key for the Service, and the file of the authority that signed them."""
     authority = Authority(folder)
-    certificate, key = authority.server("serving", [SERVICE])
+    certificate, key = authority.server("serving", [SERVICE, "127.0.0.1"])
     served = folder / "served"
     served.mkdir()
     shutil.copy(certificate, served / "tls.crt")

@@ -17,7 +17,7 @@ from gpu2dra_webhook.settings import Settings
 def chosen(*arguments: str, environment: dict[str, str] | None = None) -> Settings:
     """Return the settings that a command line gives."""
     found: list[Settings] = []
-    result = CliRunner().invoke(cli._command(found.append), arguments, env=environment, catch_exceptions=False)
+    result = CliRunner().invoke(cli.command(found.append), arguments, env=environment, catch_exceptions=False)
     assert result.exit_code == 0, result.output
     return found[0]
 
@@ -78,7 +78,7 @@ def test_an_option_wins_over_its_variable() -> None:
 
 
 def test_the_help_names_each_option_with_its_variable_and_its_default() -> None:
-    result = CliRunner().invoke(cli._command(lambda settings: None), ["--help"], terminal_width=10_000)
+    result = CliRunner().invoke(cli.command(lambda settings: None), ["--help"], terminal_width=10_000)
     text = " ".join(result.output.split())
     for name, option in cli._OPTIONS.items():
         assert f"--{name.replace('_', '-')}" in text
@@ -90,18 +90,18 @@ def test_the_help_names_each_option_with_its_variable_and_its_default() -> None:
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "abc", "1 h", "0s"])
 def test_what_is_no_duration_is_wrong_use(value: str) -> None:
-    result = CliRunner().invoke(cli._command(lambda settings: None), [f"--idle-timeout={value}"])
+    result = CliRunner().invoke(cli.command(lambda settings: None), [f"--idle-timeout={value}"])
     assert result.exit_code == 2
     assert f"{value!r} is no duration above zero, such as 95, 95s or 24h" in result.output
 
 
 @pytest.mark.parametrize("value", ["", "0", "-5", "abc", "0.5", "1000m1"])
 def test_what_is_no_size_is_wrong_use(value: str) -> None:
-    result = CliRunner().invoke(cli._command(lambda settings: None), [f"--body-limit={value}"])
+    result = CliRunner().invoke(cli.command(lambda settings: None), [f"--body-limit={value}"])
     assert result.exit_code == 2
     assert f"{value!r} is no size, such as 7340032 or 7Mi" in result.output
 
 
 def test_the_version_is_that_of_the_distribution() -> None:
-    result = CliRunner().invoke(cli._command(lambda settings: None), ["--version"])
+    result = CliRunner().invoke(cli.command(lambda settings: None), ["--version"])
     assert result.output == f"gpu2dra-webhook, version {__version__}\n"

@@ -1,0 +1,274 @@
+"""Measure the webhook's server against the bars of the design (section 8), without a cluster; `make bench` runs it.
+
+The webhook runs on the first core, with a template store in memory, so that every template is there already; the load
+comes from the second one, by TLS over 25 connections that are kept, as an API server does it. Requests are sent by the
+clock, whether or not earlier ones are answered, and the wait for a free connection counts. Each figure stands beside
+that of a Flask handler that does nothing, in the same server and the same run; both are measured in turn, medians told.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import json
+import os
+import resource
+import select
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+from bench.figures import Row, write
+from controlplane import build
+from controlplane.daemons import Daemons
+from webhook.server.running import JSON, Client, Webhook, certificate_folder, command, request, review
+
+CONNECTIONS = 25
+ROUNDS = 3
+SECONDS = 10
+RATES = {"1000": 1_000, "100": 100, "most": 0}
+MODULES = ("gpu2dra_webhook", "bench.empty_handler")
+IDLE, HALF, SILENT = 1_000, 200, 100
+CROWDED_RATE = 100
+EMPTY = "empty Flask handler"
+_KIB = 1024
+
+
+def pods() -> list[dict[str, Any]]:
+    """Return pods as controllers make them and the API server completes them: 4 to 6 KiB each, some with a sidecar."""
+    probe = {"httpGet": {"path": "/health", "port": "http", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
+    mounts = [
+        {"name": "models", "mountPath": "/models"},
+        {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
+    ]
+    quiet = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
+
+    def container(name: str, gpus: int) -> dict[str, Any]:
+        amount = {"cpu": "8", "memory": "64Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
+        return {
+            "name": name, "image": f"registry.example.com/{name}:1.0", "args": ["--model", "/models/llama-70b"],
+            "env": [{"name": f"SETTING_{number}", "value": f"value-{number}"} for number in range(15)],
+            "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}], "readinessProbe": probe,
+            "resources": {"limits": amount, "requests": amount}, "volumeMounts": mounts, **quiet,
+        }  # fmt: skip
+
+    shapes = [
+        {"containers": [container("server", 2)]},
+        {"containers": [container("server", 1), container("metrics", 0)]},
+        {"containers": [container("trainer", 8)], "initContainers": [container("loader", 1)]},
+    ]
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "name": "vllm-6d9c7b5f4d",
+        "uid": "3a7d",
+        "controller": True,
+    }
+    fields = {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {"f:env": {}} for name in "abcdefgh"}}}
+    managed = {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": fields}
+    metadata = {
+        "generateName": "vllm-6d9c7b5f4d-", "labels": {"app": "vllm", "pod-template-hash": "6d9c7b5f4d"},
+        "annotations": {"prometheus.io/scrape": "true"}, "ownerReferences": [owner], "managedFields": [managed],
+    }  # fmt: skip
+    tolerations = [{"key": key, "operator": "Exists"} for key in ("node.kubernetes.io/not-ready", "nvidia.com/gpu")]
+    common = {
+        "restartPolicy": "Always", "schedulerName": "default-scheduler", "serviceAccountName": "default", "priority": 0,
+        "volumes": [{"name": "models", "emptyDir": {}}, {"name": "token", "projected": {"sources": []}}],
+        "tolerations": tolerations, "nodeSelector": {"pool": "gpu"}, "securityContext": {},
+    }  # fmt: skip
+    return [
+        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**common, **shape}, "status": {}}
+        for shape in shapes
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What came out of one attack: rate of answers, latencies in milliseconds, share of answers that were right."""
+
+    rate: float
+    p50: float
+    p99: float
+    success: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The load tester and what it sends."""
+
+    vegeta: Path
+    folder: Path
+    authority: Path
+
+    def attack(self, webhook: Webhook, rate: int, seconds: int = SECONDS) -> Load:
+        """Send `rate` reviews a second, 0 for as many as are answered; the load tester runs on the last core."""
+        url = f"https://127.0.0.1:{webhook.port}/mutate?timeout=10s"
+        target = {"method": "POST", "url": url, "header": {"Content-Type": ["application/json"]}}
+        lines = [
+            json.dumps(target | {"body": base64.b64encode(json.dumps(review(pod)).encode()).decode()}) for pod in pods()
+        ]
+        targets = self.folder / "targets.json"
+        targets.write_text("\n".join(lines))
+        workers = CONNECTIONS if rate == 0 else 10 * rate
+        flags: Mapping[str, object] = {
+            "targets": targets, "format": "json", "rate": rate, "duration": f"{seconds}s", "root-certs": self.authority,
+            "connections": CONNECTIONS, "max-connections": CONNECTIONS, "workers": CONNECTIONS, "max-workers": workers,
+            "timeout": "30s", "http2": "false",
+        }  # fmt: skip
+        arguments = [f"-{name}={value}" for name, value in flags.items()]
+        done = subprocess.run([self.vegeta, "attack", *arguments], check=True, stdout=subprocess.PIPE)
+        report = [self.vegeta, "report", "-type=json"]
+        told = subprocess.run(report, input=done.stdout, check=True, stdout=subprocess.PIPE)
+        found = json.loads(told.stdout)
+        times = found["latencies"]
+        return Load(found["throughput"], times["50th"] / 1e6, times["99th"] / 1e6, found["success"])
+
+
+class Crowd:
+    """Useless connections, which come again when they are cut off. A context manager: all are gone at its end."""
+
+    def __init__(self, webhook: Webhook) -> None:
+        half = request("POST", "/mutate", {**JSON, "Content-Length": "5000"})
+
+        def start(kind: str) -> Client:
+            client = Client(webhook.plain()) if kind == "silent" else webhook.client()
+            if kind == "half":
+                client.send(half)
+            return client
+
+        self._start = start
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run)
+        kinds = ["idle"] * IDLE + ["half"] * HALF + ["silent"] * SILENT
+        self._open = {client.socket.fileno(): (kind, client) for kind in kinds for client in [start(kind)]}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stopped.set()
+        self._thread.join()
+        for _, client in self._open.values():
+            client.close()
+
+    def _run(self) -> None:
+        while not self._stopped.wait(0.2):
+            poll = select.poll()
+            for number in self._open:
+                poll.register(number, select.POLLIN)
+            for number, _ in poll.poll(0):  # what a useless client hears is that it is too slow
+                kind, client = self._open.pop(number)
+                client.close()
+                again = self._start(kind)
+                self._open[again.socket.fileno()] = kind, again
+
+
+@contextlib.contextmanager
+def on_core(number: int) -> Iterator[None]:
+    """Start processes on one core, where there are several."""
+    before = os.sched_getaffinity(0)
+    chosen = sorted(before)[number % len(before)]
+    os.sched_setaffinity(0, {chosen})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+@contextlib.contextmanager
+def server(module: str, folder: Path, served: Path, authority: Path) -> Iterator[Webhook]:
+    """Run a server on the first core."""
+    daemons = Daemons(folder)
+    with on_core(0):
+        daemons.start(module, [sys.executable, "-m", module, *command(served, [])[3:]])
+    webhook = Webhook(daemons, module, authority)
+    try:
+        webhook.wait_until_serving()
+        yield webhook
+    finally:
+        daemons.stop()
+
+
+def memory(webhook: Webhook) -> float:
+    """Return what the process takes, in MiB, with all of the libraries that it may share with others."""
+    pid = webhook.daemons.pids()[webhook.name]
+    return _rss(Path(f"/proc/{pid}/smaps_rollup").read_text())
+
+
+def memory_of_imports() -> float:
+    """Return what the libraries alone take in a process of their own, in MiB."""
+    names = "click, cryptography.x509, flask, gevent.pywsgi, gunicorn.arbiter, kubernetes, msgspec, prometheus_client"
+    program = f"import {names}; print(open('/proc/self/smaps_rollup').read())"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    return _rss(done.stdout)
+
+
+def _rss(rollup: str) -> float:
+    return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Rss:")) / _KIB
+
+
+def median(loads: Sequence[Load], field: str) -> float:
+    """Return the median of one figure over all rounds."""
+    return statistics.median(getattr(load, field) for load in loads)
+
+
+def main() -> None:
+    """Measure all rows and write them."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, hard), hard))
+    vegeta = build.ensure("vegeta-12") / "vegeta"
+    with tempfile.TemporaryDirectory(prefix="gpu2dra-bench-") as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        served, authority = certificate_folder(folder)
+        bench = Bench(vegeta, folder, authority)
+        both = [stack.enter_context(server(module, folder, served, authority)) for module in MODULES]
+        stack.enter_context(on_core(1))
+        for each in both:
+            bench.attack(each, 0, 2)  # warm-up
+        used = memory(both[0])
+        found = {what: _in_turn(bench, both, rate) for what, rate in RATES.items()}
+        crowded = []
+        for each in both:
+            with Crowd(each):
+                crowded.append([bench.attack(each, CROWDED_RATE) for _ in range(ROUNDS)])
+    rows = [
+        _late("reviews at 1,000 a second, p99", 25, found["1000"]),
+        _late("reviews at 100 a second, p99", 8, found["100"]),
+        _most(found["most"]),
+        _late(f"reviews at {CROWDED_RATE} a second beside 1,300 useless connections, p99", 50, crowded),
+        Row("memory of a replica", "90 MiB", used, "MiB", "imports alone", memory_of_imports(), used <= 90),
+    ]
+    for row in rows:
+        print(row)
+    details = {what: [[dataclasses.asdict(load) for load in loads] for loads in pair] for what, pair in found.items()}
+    write("webhook", rows, rounds=details)
+    wrong = [load for pair in [*found.values(), crowded] for loads in pair for load in loads if load.success < 1]
+    if wrong:
+        sys.exit(f"{len(wrong)} rounds had answers that were wrong or missing")
+
+
+def _in_turn(bench: Bench, both: Sequence[Webhook], rate: int) -> list[list[Load]]:
+    rounds = [[bench.attack(each, rate) for each in both] for _ in range(ROUNDS)]
+    return [list(loads) for loads in zip(*rounds, strict=True)]
+
+
+def _late(what: str, bar: float, pair: Sequence[Sequence[Load]]) -> Row:
+    ours, empty = (median(loads, "p99") for loads in pair)
+    return Row(what, f"{bar} ms", ours, "ms", EMPTY, empty, ours <= bar)
+
+
+def _most(pair: Sequence[Sequence[Load]]) -> Row:
+    ours, empty = (median(loads, "rate") for loads in pair)
+    return Row("reviews a second, as many as are answered", "1,000/s", ours, "/s", EMPTY, empty, ours >= 1_000)
+
+
+if __name__ == "__main__":
+    main()
