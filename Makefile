@@ -87,6 +87,7 @@ format: $(DEV) ## rewrite the code in the agreed format, with ruff's safe fixes
 .PHONY: bench
 bench: $(DEV) ## measure, and write the figures as JSON
 	$(BIN)/python tests/bench
+	PYTHONPATH=tests $(BIN)/python -m bench.webhook
 
 .PHONY: test-lowest
 test-lowest: $(UV) ## the tests with the lowest dependencies that pyproject.toml allows
