@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -11,10 +13,13 @@ from controlplane import build, scheduling, workloads
 from controlplane.chart_walk import OPTED_IN, USER, Walk
 from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane, Options
-from controlplane.helm import Helm, one
+from controlplane.helm import NAMESPACE, RELEASE, Helm, one
 from controlplane.testbed import add_namespace
 from controlplane.workloads import GPU, container, deployment, names_a_gpu, one_gpu, pod
 from gpu2dra.converted import ANNOTATION, LABEL
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 OPTIONS = Options(audited_users=[USER])
 TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
@@ -119,6 +124,28 @@ def test_the_demo_tells_the_same_in_a_cluster_where_it_was_before(
     assert len(re.findall(r" runs on nv\d+-\d and finds nv\d+-\d/gpu-0$", told, re.MULTILINE)) == 5
     before, after, at_last = re.findall(r"^   containers:\n(?:   .*\n)+", told, re.MULTILINE)
     assert [f"{GPU}: 1" in before, "resourceClaimTemplateName: gpu-" in after, f"{GPU}: '1'" in at_last] == [True] * 3
+
+
+def test_a_certificate_of_the_users_own_needs_fewer_rights(walk: Walk, tmp_path: Path) -> None:
+    plane, before = walk.plane, len(walk.plane.audit_events(USER))
+    certificate, key = plane.serving_certificate("provided", [f"{RELEASE}.{NAMESPACE}.svc"])
+    for name, source in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", plane.certificate_authority)):
+        shutil.copy(source, tmp_path / name)
+    provided = {"mode": "provided", "provided": {"secretName": "ours"}}
+    # In place of the folder where a kubelet would put the Secret.
+    folder = [f"--certificate-dir={tmp_path}"]
+    values = {"certificates": provided, "namespaces": {"mode": "opt-out"}, "templates": {"janitor": False}}
+    walk.install(values | {"extraArgs": folder})
+    mine = Walk(plane, walk.chart, namespace="team-provided")
+    add_namespace(plane.client, mine.namespace)
+    with mine.replicas() as replicas:
+        replicas.start(1)
+        assert is_converted(mine.create(one_gpu("p")))
+    walk.helm("uninstall")
+    audited = plane.audit_events(USER)[before:]
+    assert refused(audited) == []
+    assert "Role" not in {obj["kind"] for obj in walk.chart.render(values)}
+    assert {resource for _, _, resource in used(audited)} & {"secrets", "leases", "pods/status"} == set()
 
 
 def is_converted(stored: Object) -> bool:
