@@ -23,7 +23,7 @@ class Impatient(incluster_config.InClusterConfigLoader):
     """The official loader, which looks at the token's file at every call, and not once a minute."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
-        super().__init__(*arguments, **named)
+        super().__init__(*arguments, **named)  # type: ignore[no-untyped-call]
         self._token_refresh_period = dt.timedelta(0)
 
 

@@ -28,8 +28,8 @@ from gpu2dra.templates import canonical_spec
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.ledger import Ledger
+from gpu2dra_webhook.cluster.objects import Pod, Template
 from gpu2dra_webhook.cluster.repair import Repair
-from gpu2dra_webhook.cluster.sources import Pod, Template
 from gpu2dra_webhook.cluster.sweep import Sweep
 from gpu2dra_webhook.cluster.template_api import TemplateApi
 

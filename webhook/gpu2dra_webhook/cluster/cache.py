@@ -28,7 +28,6 @@ class Cache(Generic[T]):
         self.version = 0
         self._spaces: dict[str, dict[str, T]] = {}
         self._changed = threading.Condition()
-        self._listeners: list[Callable[[], None]] = []
 
     def get(self, namespace: str, name: str) -> T | None:
         """Return what is held of an object, or None."""
@@ -48,10 +47,6 @@ class Cache(Generic[T]):
         """Return a copy of everything."""
         with self._changed:
             return [(Key(space, name), value) for space, held in self._spaces.items() for name, value in held.items()]
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after each change, by the thread that made it: it must return at once."""
-        self._listeners.append(listener)
 
     def wait_for(self, ready: Callable[[], bool], timeout: float) -> bool:
         """Wait until `ready` is true, looking after each change, for at most `timeout` seconds; return what it said."""
@@ -95,5 +90,3 @@ class Cache(Generic[T]):
     def _tell(self) -> None:
         self.version += 1
         self._changed.notify_all()
-        for listener in self._listeners:
-            listener()

@@ -6,8 +6,8 @@ import threading
 import time
 
 from gpu2dra_webhook.cluster.cache import Cache, Key
+from gpu2dra_webhook.cluster.objects import Template
 from gpu2dra_webhook.cluster.reflector import Reflector
-from gpu2dra_webhook.cluster.sources import Template
 
 TRUSTED_FOR = 150.0
 """Seconds without a sign of life after which the cache is no longer believed: two watches' time."""

@@ -11,7 +11,7 @@ from gpu2dra import Object
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.backoff import Backoff
 from gpu2dra_webhook.cluster.cache import Key
-from gpu2dra_webhook.cluster.sources import Template
+from gpu2dra_webhook.cluster.objects import Template
 from gpu2dra_webhook.cluster.stamps import stamp
 from gpu2dra_webhook.cluster.template_api import OUR_NAME, TemplateApi
 from gpu2dra_webhook.ports import StoreError, StoreProblem

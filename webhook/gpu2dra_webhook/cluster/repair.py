@@ -14,7 +14,7 @@ from gpu2dra.templates import KIND, MANAGED_BY
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.client import MERGE_PATCH, Api, path
-from gpu2dra_webhook.cluster.sources import Pod
+from gpu2dra_webhook.cluster.objects import Pod
 from gpu2dra_webhook.cluster.stamps import stamp
 from gpu2dra_webhook.cluster.template_api import MANAGER, OUR_NAME, TemplateApi
 from gpu2dra_webhook.ports import StoreError, TemplateStore

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
-from gpu2dra_webhook.cluster.sources import Pod, Template
+from gpu2dra_webhook.cluster.objects import Pod, Template
 from gpu2dra_webhook.cluster.stamps import seconds, stamp
 from gpu2dra_webhook.cluster.template_api import OUR_NAME, TemplateApi
 

@@ -12,7 +12,7 @@ import msgspec
 from gpu2dra import Object
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.client import MERGE_PATCH, Api, path
-from gpu2dra_webhook.cluster.sources import UNUSED_SINCE, PodObject, Template, TemplateObject, pod, template
+from gpu2dra_webhook.cluster.objects import UNUSED_SINCE, PodObject, Template, TemplateObject, pod, template
 
 if TYPE_CHECKING:
     from gpu2dra_webhook.cluster.cache import Key

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from gpu2dra import Object
 from gpu2dra_webhook.cluster.cache import Key
 from gpu2dra_webhook.cluster.flights import Flights
+from gpu2dra_webhook.cluster.objects import content_of
 from gpu2dra_webhook.cluster.provision import Provider, Wanted
-from gpu2dra_webhook.cluster.sources import content_of
 
 if TYPE_CHECKING:
     from gpu2dra_webhook.cluster.ledger import Ledger
     from gpu2dra_webhook.metrics import Metrics
 
-_MARGIN = 0.2
+_MARGIN = 0.5
 """Seconds kept of the time that a request has, so that the answer still gets to the API server."""
 
 

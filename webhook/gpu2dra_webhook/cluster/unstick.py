@@ -17,7 +17,7 @@ import msgspec
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.client import APPLY_PATCH, Api, path
-from gpu2dra_webhook.cluster.sources import Pod
+from gpu2dra_webhook.cluster.objects import Pod
 from gpu2dra_webhook.cluster.template_api import MANAGER
 
 if TYPE_CHECKING:
