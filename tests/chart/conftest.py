@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from controlplane import build
 from controlplane.helm import Helm, HelmError
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what needs a helm: the first time it is built, and each call of it costs a tenth of a second."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and {"helm", "newest"} & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session", params=["helm-3", "helm-4"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
@@ -11,9 +12,12 @@ import yaml
 import gpu2dra_migrate
 from chart import generate
 from controlplane.client import Object
-from controlplane.helm import CHART, NAMESPACE, Helm, objects, one
+from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, objects, one
 from gpu2dra.converted import ANNOTATION
 from gpu2dra.skips import CONVERT_ANNOTATION, SYSTEM_NAMESPACES
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SETS = sorted(generate.value_sets())
 EXTRA_NAMESPACES = {"opt-out": {"team-legacy", "sandbox"}}
@@ -54,6 +58,15 @@ def test_lint_has_nothing_to_say(helm: Helm, name: str) -> None:
     printed = helm.run("lint", "--strict", CHART, values=generate.value_sets()[name])
     assert "1 chart(s) linted, 0 chart(s) failed" in printed
     assert re.findall(r"\[(?:WARNING|ERROR)\].*", printed) == []
+
+
+def test_a_packaged_chart_renders_the_same(helm: Helm, tmp_path: Path) -> None:
+    helm.run("package", CHART, "--destination", tmp_path)
+    (package,) = tmp_path.iterdir()
+    assert package.name == f"gpu2dra-{gpu2dra_migrate.__version__}.tgz"
+    place = ("--namespace", NAMESPACE, "--kube-version", "1.34.0")
+    packaged = objects(helm.run("template", RELEASE, package, *place))
+    assert by_name(packaged) == by_name(helm.render())
 
 
 def test_no_golden_holds_a_secret() -> None:
