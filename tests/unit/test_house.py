@@ -86,7 +86,7 @@ def test_the_wheel_holds_the_import_packages_and_nothing_else(
         name.relative_to(folder).as_posix()
         for package, folder in PACKAGES.items()
         for name in repo_files
-        if name.is_relative_to(Path(folder, package)) and (name.suffix == ".py" or name.name == "py.typed")
+        if name.is_relative_to(Path(folder, package)) and (name.suffix in {".py", ".tpl"} or name.name == "py.typed")
     }
     there = {name for name in wheel.namelist() if ".dist-info/" not in name}
     assert there == here
