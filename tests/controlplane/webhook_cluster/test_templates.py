@@ -14,6 +14,7 @@ from controlplane.webhook_cluster import running
 from controlplane.webhook_cluster.gate import Gate
 from controlplane.webhook_cluster.running import CLAIMS, UNUSED_SINCE, Run, Running, name_of, names, stored, template
 from gpu2dra import ApiVersion
+from gpu2dra_webhook.cluster.cache import Key
 from gpu2dra_webhook.ports import StoreError, StoreProblem
 
 
@@ -244,10 +245,24 @@ def test_a_field_that_the_server_drops_takes_the_template_back(cluster: Cluster,
         assert names(cluster) == set()
 
 
-def test_at_the_cap_what_is_unused_goes_first_and_what_exists_is_never_refused(cluster: Cluster, run: Run) -> None:
-    pod, used = running.converted("user", 1)
-    cluster.client.create(cluster.here(used))
+def wait_until_cached_are(replica: Running, cluster: Cluster, expected: set[str]) -> None:
+    """Wait until a replica's cache holds these templates of the test's namespace and no others."""
+    cache = replica.parts.view.templates.cache
+    cache.wait_for(lambda: cache.within(cluster.namespace).keys() == expected, 10)
+    assert cache.within(cluster.namespace).keys() == expected
+
+
+def use(cluster: Cluster, gpus: int) -> Object:
+    """Create a template and a pod that names it; return the template."""
+    pod, wanted = running.converted(f"user-{gpus}", gpus)
+    answer = cluster.client.try_create(cluster.here(wanted))
+    assert answer.status in {201, 409}
     cluster.client.create(cluster.here(pod))
+    return wanted
+
+
+def test_at_the_cap_what_is_unused_goes_first_and_what_exists_is_never_refused(cluster: Cluster, run: Run) -> None:
+    used = use(cluster, 1)
     old, older = template(2), template(3)
     for each in (marked(old), older):
         cluster.client.create(cluster.here(each))
@@ -256,9 +271,11 @@ def test_at_the_cap_what_is_unused_goes_first_and_what_exists_is_never_refused(c
     replica.ensure(cluster.namespace, template(4), dry_run=True)
     assert names(cluster) == {name_of(each) for each in (used, old, older)}
     replica.ensure(cluster.namespace, template(4))
-    assert names(cluster) == {name_of(each) for each in (used, older, template(4))}
+    use(cluster, 4)
+    wait_until_cached_are(replica, cluster, {name_of(each) for each in (used, older, template(4))})
     replica.ensure(cluster.namespace, template(5))
-    assert names(cluster) == {name_of(each) for each in (used, template(4), template(5))}
+    use(cluster, 5)
+    wait_until_cached_are(replica, cluster, {name_of(each) for each in (used, template(4), template(5))})
     error = refusal(lambda: replica.ensure(cluster.namespace, template(6)))
     assert error.kind is StoreProblem.FULL
     assert error.message.endswith(
@@ -266,6 +283,20 @@ def test_at_the_cap_what_is_unused_goes_first_and_what_exists_is_never_refused(c
     )
     replica.ensure(cluster.namespace, used)
     assert names(cluster) == {name_of(each) for each in (used, template(4), template(5))}
+
+
+def test_at_the_cap_what_was_handed_out_lately_stays(cluster: Cluster, run: Run) -> None:
+    cluster.client.create(cluster.here(template(1)))
+    time.sleep(1.1)  # as above
+    replica = run(max_templates_per_namespace=1, template_grace=1)
+    handed = replica.parts.store._ledger._handed
+    key = Key(cluster.namespace, name_of(template(1)))
+    replica.ensure(cluster.namespace, template(1))
+    handed[key] += 3600  # lately, however slow the machine is
+    assert refusal(lambda: replica.ensure(cluster.namespace, template(2))).kind is StoreProblem.FULL
+    handed[key] -= 7200
+    replica.ensure(cluster.namespace, template(2))
+    assert names(cluster) == {name_of(template(2))}
 
 
 def test_at_the_cap_a_template_that_the_cache_does_not_show_yet_is_not_refused(

@@ -127,7 +127,8 @@ class Provider:
         if made.content == wanted.content:
             return made
         if not wanted.dry_run:
-            self._api.delete(wanted.key, made, timeout=_left(deadline))
+            with contextlib.suppress(errors.NotFound):
+                self._api.delete(wanted.key, made, timeout=_left(deadline))
         text = "the API server stored something else than it was sent (a field that it does not know, or another "
         raise _problem(wanted, StoreProblem.DROPPED, f"{text}webhook); the template was taken back")
 
@@ -140,7 +141,7 @@ class Provider:
         for key, seen in self._unused(wanted.key.namespace, used):
             if wanted.dry_run:
                 return
-            with contextlib.suppress(errors.Conflict):  # somebody has taken its mark off this moment: the next one
+            with contextlib.suppress(errors.Conflict, errors.NotFound):  # somebody was faster: the next one
                 self._api.delete(key, seen, timeout=_left(deadline))
                 return
         text = f"the namespace has {self._cap} templates of gpu2dra, as many as it may, and all of them are in use"

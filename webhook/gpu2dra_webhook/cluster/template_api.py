@@ -72,9 +72,9 @@ class TemplateApi:
             return _decoded(answer)
 
     def delete(self, key: Key, seen: Template, *, timeout: float) -> None:
-        """Delete a template; Conflict when it is no longer `seen`. Gone already is fine."""
+        """Delete a template; Conflict when it is no longer `seen`, NotFound when it is gone already."""
         preconditions = {"uid": seen.uid, "resourceVersion": seen.resource_version}
-        with self._counted("delete"), contextlib.suppress(errors.NotFound):
+        with self._counted("delete"):
             self.api.call("DELETE", self._path(key), {"preconditions": preconditions}, timeout=timeout)
 
     def named_by_pods(self, namespace: str, *, timeout: float) -> frozenset[str]:
