@@ -14,7 +14,8 @@ import pytest
 from controlplane import build, gpus, rule_table, scheduling
 from controlplane.client import Object
 from controlplane.cluster import ControlPlane, Options
-from controlplane.installation import installed
+from controlplane.creations import Counts, Held
+from controlplane.installation import Installation, converting_namespace, installed
 from controlplane.testbed import AddMachines, Cluster, StartControlPlane, add_namespace, remove_namespace
 from controlplane.webhook_process import Replica
 
@@ -129,6 +130,33 @@ def own_control_plane(
         for device_class in gpus.device_classes():
             plane.client.create(device_class)
         yield plane
+
+
+@pytest.fixture(scope="module")
+def installation(
+    own_control_plane: ControlPlane, tmp_path_factory: pytest.TempPathFactory, say: Callable[[str], None]
+) -> Iterator[Installation]:
+    """Install the chart in the file's own control plane; the tests start replicas themselves."""
+    with installed(own_control_plane, {}, tmp_path_factory.mktemp("helm"), say) as made:
+        yield made
+
+
+@pytest.fixture
+def namespace(own_control_plane: ControlPlane) -> str:
+    """Return a new namespace of the file's own control plane, in which pods are converted."""
+    return converting_namespace(own_control_plane)
+
+
+@pytest.fixture
+def held(record_property: Callable[[str, object], None]) -> Held:
+    """Return what tells the counts of a scenario, in the run's last lines as well, and holds them to the promise."""
+
+    def hold(counts: Counts) -> None:
+        record_property("figures", str(counts))
+        assert (counts.unconverted, counts.by_us) == (0, 0), str(counts)
+        assert counts.converted >= 2000, str(counts)
+
+    return hold
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
@@ -22,6 +22,7 @@ import msgspec
 
 from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane
+from controlplane.workloads import container, pod
 from gpu2dra.converted import ANNOTATION
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _PLACEHOLDER = "name-of-the-pod"
 _HEADERS = {"Content-Type": "application/json", "Accept": "application/json"}
 _STORED = (200, 201)
 _EXISTS = 409
+_GONE = (200, 404)
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _TIMEOUT = 60.0
@@ -118,20 +120,35 @@ class Counts:
         )
 
 
-class Load:
-    """Clients that create Pods: `pods` in turn, each with a name of its own. `counts` is what has become of them.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Habits:
+    """How clients create Pods: `at_least` so many, from each blank `in_a_row` so many, and `keep` them or not."""
 
-    `run` creates so many and returns. Used as a context manager it creates them while the block runs, and goes on until
-    the block has ended and there are `at_least` so many.
+    at_least: int = 2000
+    clients: int = 8
+    in_a_row: int = 1
+    keep: bool = True
+
+
+Held = Callable[[Counts], None]
+"""Holds counts to the promise."""
+
+
+class Load:
+    """Clients that create Pods of some blanks, each with a name of its own. `counts` is what has become of them.
+
+    `run` creates them and returns. Used as a context manager it creates them while the block runs, and goes on until
+    the block has ended and there are enough.
     """
 
-    def __init__(self, plane: ControlPlane, pods: Sequence[Object], at_least: int = 2000, clients: int = 8) -> None:
+    def __init__(self, plane: ControlPlane, pods: Sequence[Object], habits: Habits = Habits()) -> None:
         run = next(_runs)
+        self._habits = habits
         self._bodies = [_Body(pod, run) for pod in pods]
-        self._at_least = at_least
+        self._at_least = habits.at_least
         self._numbers = iter(itertools.count().__next__, None)
         self._block_ended = threading.Event()
-        self._clients = [_Creator(plane.server, plane.admin_context()) for _ in range(clients)]
+        self._clients = [_Creator(plane.server, plane.admin_context()) for _ in range(habits.clients)]
         self._threads = [threading.Thread(target=self._create, args=(client,)) for client in self._clients]
         self._failed: list[BaseException] = []
 
@@ -143,7 +160,9 @@ class Load:
 
     @property
     def counts(self) -> Counts:
-        """The counts of all clients until now."""
+        """The counts of all clients until now; raises what a client has died of."""
+        if self._failed:
+            raise self._failed[0]
         total = Counts()
         for client in self._clients:
             total.add(client.counts)
@@ -167,13 +186,16 @@ class Load:
         self._block_ended.set()
         for thread in self._threads:
             thread.join()
-        if self._failed and kind is None:
+        if self._failed:
             raise self._failed[0]
 
     def _create(self, client: _Creator) -> None:
         try:
             for number in itertools.takewhile(self._goes_on, self._numbers):
-                client.create(self._bodies[number % len(self._bodies)], number)
+                body = self._bodies[number // self._habits.in_a_row % len(self._bodies)]
+                client.create(body, number)
+                if not self._habits.keep:
+                    client.delete(body, number)
         except BaseException as error:  # noqa: BLE001 -- raised again in the thread that waits
             self._failed.append(error)
         finally:
@@ -181,6 +203,13 @@ class Load:
 
     def _goes_on(self, number: int) -> bool:
         return number < self._at_least or not self._block_ended.is_set()
+
+
+def waiting(namespace: str, *names: str) -> list[Object]:
+    """Return Pods that nothing schedules, one for each name of a container, of which its template is made."""
+    gate = {"schedulingGates": [{"name": "example.com/wait"}]}
+    made = [pod("load", container(name, 1), **gate) for name in names or ["main"]]
+    return [each | {"metadata": {"name": "load", "namespace": namespace}} for each in made]
 
 
 class _Body:
@@ -213,6 +242,11 @@ class _Creator:
         """Create one Pod and count; TimeoutError when the API server stays away for a minute."""
         name = f"{body.name}-{number}"
         wait_for(f"pod {name} is created or refused", lambda: self._try(body, name), _TIMEOUT)
+
+    def delete(self, body: _Body, number: int) -> None:
+        """Delete one Pod at once, should it be there; TimeoutError when the API server stays away for a minute."""
+        path = f"{body.collection}/{body.name}-{number}?gracePeriodSeconds=0"
+        wait_for(f"pod {path} is gone", lambda: self._send("DELETE", path)[0] in _GONE, _TIMEOUT)
 
     def _try(self, body: _Body, name: str) -> bool:
         """Send a Pod once; return whether that is settled."""

@@ -7,6 +7,7 @@ webhook with, under the ServiceAccount and so with the rights that the chart giv
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 
 CONVERTED = {"gpu2dra.dev/convert": "true"}
 """Labels of a namespace in which pods are converted."""
+TEMPLATES = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 _HOOK = "helm.sh/hook"
 _PROBED = "gpu2dra-probed"
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +102,18 @@ def installed(
         yield installation
     finally:
         installation.remove()
+
+
+def converting_namespace(plane: ControlPlane) -> str:
+    """Return a new namespace in which pods are converted; it stays, since to remove thousands of pods takes long."""
+    name = f"converting-{next(_numbers)}"
+    add_namespace(plane.client, name, CONVERTED)
+    return name
+
+
+def templates(client: Client, namespace: str) -> set[str]:
+    """Return the names of the ResourceClaimTemplates of a namespace."""
+    return {each["metadata"]["name"] for each in client.list(*TEMPLATES, namespace)}
 
 
 def _ensure_namespace(client: Client, name: str, labels: Mapping[str, str] | None = None) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from controlplane import gpus, other_webhook, scheduling
 from controlplane.client import Object, wait_for
-from controlplane.installation import CONVERTED
+from controlplane.installation import CONVERTED, TEMPLATES, templates
 from controlplane.other_webhook import OtherWebhook, Patch
 from controlplane.sharing import PATTERNS, shared
 from controlplane.testbed import AddMachines, Cluster
@@ -21,13 +21,7 @@ from gpu2dra.templates import MANAGED_BY
 
 pytestmark = pytest.mark.usefixtures("webhook")
 NAMESPACE_LABELS = CONVERTED
-TEMPLATES = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 Fields = dict[str, Any]
-
-
-def templates(cluster: Cluster) -> list[str]:
-    """Return the names of the namespace's templates."""
-    return [each["metadata"]["name"] for each in cluster.client.list(*TEMPLATES, cluster.namespace)]
 
 
 def is_converted(obj: Object) -> bool:
@@ -83,7 +77,7 @@ def test_pods_of_a_controller_are_converted(cluster: Cluster, machines: AddMachi
     devices = [scheduling.devices_by_container(cluster.client, each)["main"] for each in pods]
     assert [len(found) for found in devices] == [2, 2]
     assert len({device for found in devices for device in found}) == 4
-    assert len(templates(cluster)) == 1
+    assert len(templates(cluster.client, cluster.namespace)) == 1
     (owner,) = {each["metadata"]["ownerReferences"][0]["kind"] for each in pods}
     events = wait_for("an event on the owner", lambda: converted_events(cluster, owner))
     assert "claims from template" in events[0]["message"]
@@ -97,7 +91,7 @@ def converted_events(cluster: Cluster, kind: str) -> list[Object]:
 
 def test_what_a_converted_pod_carries_and_what_is_made_for_it(cluster: Cluster) -> None:
     stored = cluster.client.create(cluster.here(one_gpu("bare", 2)))
-    (name,) = templates(cluster)
+    (name,) = templates(cluster.client, cluster.namespace)
     made = cluster.client.get(*TEMPLATES, name, cluster.namespace)
     assert stored["spec"]["resourceClaims"] == [{"name": "gpu", "resourceClaimTemplateName": name}]
     assert stored["spec"]["containers"][0]["resources"] == {"claims": [{"name": "gpu", "request": "main"}]}
@@ -115,7 +109,7 @@ def test_the_audit_log_and_the_metrics_tell_what_was_done(cluster: Cluster, webh
     before = webhook.metric("gpu2dra_admission_requests_total", **counted)
     cluster.client.create(cluster.here(one_gpu("audited")))
     assert webhook.metric("gpu2dra_admission_requests_total", **counted) == before + 1
-    (name,) = templates(cluster)
+    (name,) = templates(cluster.client, cluster.namespace)
     path = f"/api/v1/namespaces/{cluster.namespace}/pods"
     (event,) = [
         each for each in cluster.plane.audit_events() if each["requestURI"] == path and each["verb"] == "create"
@@ -174,7 +168,7 @@ def test_a_dry_run_shows_the_conversion_and_writes_nothing(cluster: Cluster, com
     shown = cluster.kubectl(*command, "-o", "json", "-f-", stdin=one_gpu("dry"))
     assert shown.returncode == 0, shown.stderr
     assert is_converted(json.loads(shown.stdout))
-    assert templates(cluster) == []
+    assert templates(cluster.client, cluster.namespace) == set()
     assert converted_events(cluster, "Pod") == []
 
 
@@ -182,7 +176,7 @@ def test_kubectl_diff_shows_the_conversion_and_writes_nothing(cluster: Cluster) 
     shown = cluster.kubectl("diff", "-f-", stdin=one_gpu("dry"))
     assert shown.returncode == 1, shown.stderr
     assert "+  - name: gpu\n+    resourceClaimTemplateName: gpu-" in shown.stdout
-    assert templates(cluster) == []
+    assert templates(cluster.client, cluster.namespace) == set()
 
 
 @pytest.fixture
@@ -273,7 +267,7 @@ def test_a_pod_with_claims_of_its_own_passes_whole(cluster: Cluster) -> None:
     stored = cluster.client.create(theirs)
     assert is_untouched(stored, asks=False)
     assert stored["spec"]["resourceClaims"] == theirs["spec"]["resourceClaims"]
-    assert templates(cluster) == ["theirs"]
+    assert templates(cluster.client, cluster.namespace) == {"theirs"}
 
 
 def test_claims_that_are_there_stay_beside_ours(cluster: Cluster, machines: AddMachines) -> None:
@@ -320,7 +314,7 @@ def test_what_is_left_alone_says_why(cluster: Cluster, changes: Fields, reason: 
     assert is_untouched(answer.checked())
     expected = [] if reason is None else [f"gpu2dra: not converted: {reason}: "]
     assert [text[: len(expected[0])] for text in answer.warnings] == expected if expected else not answer.warnings
-    assert templates(cluster) == []
+    assert templates(cluster.client, cluster.namespace) == set()
 
 
 def test_the_first_warning_of_a_pod_that_loses_preemption(cluster: Cluster) -> None:
@@ -349,7 +343,7 @@ def test_a_namespace_that_has_not_opted_in_is_not_touched(cluster: Cluster, webh
 def test_a_template_of_somebody_else_under_our_name_is_never_used(cluster: Cluster) -> None:
     legacy = cluster.here(one_gpu("bare", 2))
     cluster.client.create(legacy)
-    (name,) = templates(cluster)
+    (name,) = templates(cluster.client, cluster.namespace)
     cluster.client.delete(legacy)
     cluster.client.delete_all(*TEMPLATES, cluster.namespace)
     foreign = cluster.here(template(name, request("card", 7)))
@@ -365,3 +359,19 @@ def test_a_template_of_somebody_else_under_our_name_is_never_used(cluster: Clust
     assert cluster.client.read(foreign)["spec"] == cluster.client.read(foreign)["spec"]
     cluster.client.delete(foreign)
     wait_for("the pod is converted", lambda: cluster.client.try_create(legacy).accepted)
+
+
+def test_a_deleted_template_of_a_pending_pod_is_put_back(
+    cluster: Cluster, machines: AddMachines, webhook: Replica
+) -> None:
+    """Public report: a template that goes before the claim is made leaves its pod pending for ever."""
+    machines([gpus.Machine("h100", gpus.whole(gpus.H100, 2))])
+    restored = {"operation": "restore", "result": "ok"}
+    before = webhook.metric("gpu2dra_template_operations_total", **restored)
+    legacy = cluster.here(one_gpu("pending", 2))
+    with cluster.plane.daemons.paused("kube-controller-manager"):
+        cluster.client.create(legacy)
+        cluster.client.delete_all(*TEMPLATES, cluster.namespace)
+    stored = scheduling.wait_for_scheduled(cluster.client, legacy)
+    assert len(scheduling.devices_by_container(cluster.client, stored)["main"]) == 2
+    assert webhook.metric("gpu2dra_template_operations_total", **restored) == before + 1

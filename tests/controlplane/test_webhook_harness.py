@@ -12,7 +12,7 @@ import urllib3
 from controlplane import other_webhook
 from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane, Options
-from controlplane.creations import Load
+from controlplane.creations import Habits, Load
 from controlplane.daemons import free_port
 from controlplane.other_webhook import OtherWebhook, Patch
 from controlplane.testbed import add_namespace
@@ -143,7 +143,7 @@ def test_a_token_gives_the_rights_of_its_account_and_the_log_holds_its_reads(pla
 
 def test_creations_are_told_apart(plane: ControlPlane, service: str) -> None:
     pod = one_gpu("load", schedulingGates=[{"name": "example.com/wait"}])
-    load = Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], at_least=20)
+    load = Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], Habits(at_least=20))
     wait_for("the webhook cannot be called", lambda: WEBHOOK in refusal(plane))
     refused = load.run()
     assert (refused.created, refused.by_us, refused.by_outage) == (0, 20, 0)
@@ -153,7 +153,7 @@ def test_creations_are_told_apart(plane: ControlPlane, service: str) -> None:
 
 def test_creations_go_on_when_the_server_comes_back(plane: ControlPlane) -> None:
     pod = one_gpu("load", schedulingGates=[{"name": "example.com/wait"}])
-    with Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], at_least=50) as load:
+    with Load(plane, [pod | {"metadata": {"name": "load", "namespace": NAMESPACE}}], Habits(at_least=50)) as load:
         load.wait_for_more(10)
         plane.restart_api_server()
         load.wait_for_more(10)

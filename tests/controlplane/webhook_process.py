@@ -123,6 +123,10 @@ class Replicas:
         """The replicas in the Service."""
         return tuple(self._serving)
 
+    def metric(self, name: str, **labels: str) -> float:
+        """Return the sum of a metric over the replicas in the Service."""
+        return sum(replica.metric(name, **labels) for replica in self._serving)
+
     def start(self, count: int = 1) -> list[Replica]:
         """Start replicas, wait until they are ready and take them into the Service; DaemonError when one ends."""
         replicas = self.launch(count)
