@@ -22,16 +22,20 @@ from cryptography import x509
 
 from controlplane.client import MERGE_PATCH, Client, Object, wait_for
 from controlplane.cluster import ControlPlane, Options
+from controlplane.helm import NAMESPACE
+from controlplane.installation import installed
 from controlplane.testbed import remove_namespace
 from gpu2dra_webhook.certificates.authority import create
+from gpu2dra_webhook.certificates.files import FromFiles
 from gpu2dra_webhook.certificates.selfmanaged import SelfManaged
 from gpu2dra_webhook.cluster.client import Api, connect
 from gpu2dra_webhook.metrics import Metrics
 from gpu2dra_webhook.settings import Settings
-from webhook.certificates.tls import certificate_of, connected, echo, foreign, serving, trusting
+from webhook.certificates.tls import certificate_of, connected, echo, foreign, served, serving, trusting
 
 if TYPE_CHECKING:
     import ssl
+    from pathlib import Path
 
 USER = "system:serviceaccount:certificates:gpu2dra"
 OPTIONS = Options(audited_users=[USER])
@@ -420,39 +424,42 @@ def test_a_deleted_secret_means_rotate_now_and_breaks_nothing(site: Site) -> Non
         replica.verified_by(right)  # whoever has not heard of the change yet is served as before
 
 
-@pytest.mark.parametrize("away", ["stopped", "hangs"])
-def test_without_an_api_server_leaves_are_renewed_all_the_same(site: Site, away: str) -> None:
-    (replica,) = site.start(leaf_lifetime=3.0)
-    site.settled()
-    bundle = site.bundles()[0]
+def renewals(replica: Replica, bundle: bytes, count: int) -> None:
+    """Wait until a replica has shown so many leaves to clients that trust a caBundle; each has to accept it."""
     seen: set[int] = set()
 
     def renewed() -> bool:
         with replica.connection(bundle) as client:
             seen.add(certificate_of(client).serial_number)
-        return len(seen) >= 4
+        return len(seen) >= count
 
-    if away == "stopped":
-        site.plane.daemons.stop("kube-apiserver")
-        wait_for("the leaf is renewed", renewed)
-        site.plane.restart_api_server()
-    else:
-        with site.plane.daemons.paused("kube-apiserver"):
-            wait_for("the leaf is renewed", renewed)
-    replica.certificates.wake()
-    wait_for("the API server is heard again", lambda: not replica.certificates.problems())
+    wait_for("the leaf is renewed", renewed)
+
+
+def test_while_the_api_server_is_away_leaves_are_renewed_and_new_replicas_wait(site: Site) -> None:
+    (replica,) = site.start(leaf_lifetime=3.0)
+    site.settled()
+    bundle = site.bundles()[0]
+    site.plane.daemons.stop("kube-apiserver")
+    (new,) = site.start()
+    renewals(replica, bundle, 4)
+    problem = "no valid certificate: GET .* the API server cannot be reached"
+    wait_for("it says so", lambda: re.search(problem, " ".join(new.certificates.problems())))
+    with pytest.raises(OSError, match="CERTIFICATE_UNKNOWN"):
+        new.verified_by(bundle)
+    site.plane.restart_api_server()
+    site.settled()
     assert site.bundles() == [bundle, bundle]
 
 
-def test_a_replica_that_starts_without_an_api_server_begins_when_there_is_one(site: Site) -> None:
-    site.plane.daemons.stop("kube-apiserver")
-    (replica,) = site.start()
-    problem = "no valid certificate: GET .* the API server cannot be reached"
-    wait_for("it says so", lambda: re.search(problem, " ".join(replica.certificates.problems())))
-    with pytest.raises(OSError, match="CERTIFICATE_UNKNOWN"):
-        replica.verified_by(AUTHORITY.pem)
-    site.plane.restart_api_server()
+def test_while_the_api_server_hangs_leaves_are_renewed(site: Site) -> None:
+    (replica,) = site.start(leaf_lifetime=3.0)
     site.settled()
+    bundle = site.bundles()[0]
+    with site.plane.daemons.paused("kube-apiserver"):
+        renewals(replica, bundle, 4)
+    site.settled()
+    assert site.bundles() == [bundle, bundle]
 
 
 def test_a_replica_whose_clock_is_off_changes_nothing(site: Site) -> None:
@@ -480,7 +487,7 @@ class ApiServers:
         self.refused: list[str] = []
         self.shown: set[int] = set()
         self.states: list[tuple[int, int]] = []
-        self.keys: set[bytes] = set()
+        self.keys: set[str] = set()
         self._site = site
         self._behind = behind
         self._bundles: list[tuple[float, bytes]] = []
@@ -510,7 +517,8 @@ class ApiServers:
             self._bundles.append((time.monotonic(), first))
         held = self._site.secret()
         keys = stored(held, "ca.key").split(b"-----END PRIVATE KEY-----")[:-1]
-        self.keys.update(keys)
+        self.keys.update(key.split()[-2].decode() for key in keys)
+        self.keys.add(held["data"]["ca.key"][100:200])
         state = len(certificates_of(stored(held, "ca.crt"))), len(keys)
         if self.states[-1:] != [state]:
             self.states.append(state)
@@ -558,9 +566,58 @@ def test_a_rotation_is_seen_by_no_api_server_and_tells_no_key(site: Site, caplog
     assert "is added" in told
     assert "signs no more" in told
     assert "is removed" in told
-    assert len(servers.keys) == 2
-    for key in servers.keys:
-        body = key.split()[-2]
-        assert body.decode() not in told
-        assert base64.b64encode(key.strip())[:200].decode() not in told
+    assert len(servers.keys) == 4  # of two keys a line of PEM, and a piece of what the Secret holds
+    assert [key for key in servers.keys if key in told] == []
     assert "PRIVATE" not in told
+
+
+def test_processes_that_start_at_once_agree_on_one_authority(own_control_plane: ControlPlane, tmp_path: Path) -> None:
+    with installed(own_control_plane, {}, tmp_path) as installation, installation.replicas() as replicas:
+        replicas.start(3)
+        client = own_control_plane.client
+        held = client.get("v1", "Secret", "gpu2dra-ca", NAMESPACE)
+        hooks = client.get("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", "zz-gpu2dra")
+        bundles = [base64.b64decode(entry["clientConfig"]["caBundle"]) for entry in hooks["webhooks"]]
+        assert bundles == [stored(held, "ca.crt")] * 2
+        assert len(certificates_of(bundles[0])) == 1
+        for replica in replicas.serving:
+            with connected(("127.0.0.1", replica.port), trusting(bundles[0]), f"gpu2dra.{NAMESPACE}.svc"):
+                pass
+        client.delete(held)
+
+
+def test_files_of_a_new_authority_wait_until_the_api_servers_trust_it(site: Site, tmp_path: Path) -> None:
+    old, new = (foreign(time.time(), names=[f"gpu2dra.{site.namespace}.svc"]) for _ in range(2))
+    folders = [tmp_path / "first", tmp_path / "second"]
+    clock = Ahead()
+    replicas = []
+    for folder in folders:
+        folder.mkdir()
+        old.into(folder, ca=old.certificate)
+        api = connect(site.plane.kubeconfig(USER))
+        replicas.append(FromFiles(site.settings(certificate_dir=folder), Metrics(), api, clock))
+    first, second = replicas
+    first.turn()
+    second.turn()
+    assert site.bundles() == [old.certificate] * 2
+    assert first.problems() == ()
+
+    # The kubelets of two nodes exchange the files one after the other.
+    new.into(folders[0], ca=new.certificate)
+    first.turn()
+    second.turn()
+    assert [set(certificates_of(one)) for one in site.bundles()] == [
+        set(certificates_of(old.certificate + new.certificate))
+    ] * 2
+    assert first.trust() == old.certificate
+    clock.seconds = 299
+    first.turn()
+    assert first.trust() == old.certificate
+    clock.seconds = 300
+    first.turn()
+    assert first.trust() == new.certificate
+    assert second.trust() == old.certificate
+    assert first.problems() == second.problems() == ()
+    for replica in replicas:
+        with serving(replica.ssl_context()) as address:
+            served(address, site.bundles()[0], f"gpu2dra.{site.namespace}.svc")

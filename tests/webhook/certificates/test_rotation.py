@@ -31,14 +31,22 @@ def letters(authorities: Iterable[Authority]) -> str:
 
 
 def situation(
-    day: float, stored: str, *, known: str = "", signer: str = "", trusted: str = "", retired: str = ""
+    day: float,
+    stored: str,
+    *,
+    known: str = "",
+    signer: str = "",
+    trusted: str = "",
+    retired: str = "",
+    bundled: str = "",
 ) -> Situation:
     return Situation(
         now=DAY_0 + day * DAY,
         stored=held(stored),
         known=held(known),
         signer=held(signer)[0] if signer else None,
-        bundled=known_as(trusted),
+        found=held((bundled or trusted).lower()),
+        bundled=known_as(bundled or trusted),
         trusted=known_as(trusted),
         retired=known_as(retired),
     )
@@ -75,6 +83,18 @@ TRANSITIONS = {
         situation(310, "C", known="B", signer="B", trusted="B"),
         "BC",
     ),
+    "the Secret is replaced, and the caBundle as well: ours is out of use": (
+        situation(310, "C", known="B", signer="B", bundled="C"),
+        "C",
+    ),
+    "the Secret is deleted, and we know nothing: what is in the caBundle stays": (
+        situation(210, "", bundled="AB"),
+        "ab+",
+    ),
+    "the Secret is deleted, and others know more than we do": (
+        situation(210, "", known="A", signer="A", trusted="A", bundled="AB"),
+        "Ab+",
+    ),
     "an older Secret comes back from a backup: ours goes on": (
         situation(210, "A", known="B", signer="B", trusted="B"),
         "aB",
@@ -110,12 +130,16 @@ SIGNERS = {
     "current, while next is not trusted": (situation(210, "AB", signer="A", trusted="A"), "AB", "AB", "A"),
     "current, even if next is trusted, until it is promoted": (situation(210, "AB", trusted="AB"), "AB", "AB", "A"),
     "next, once current has lost its key": (situation(210, "aB", signer="A", trusted="AB"), "aB", "AB", "B"),
-    "next, promoted by a colleague, although we have not seen it trusted for long": (
-        situation(210, "aB", signer="A", trusted="A"),
+    "current, with the key that we remember, if we have not seen next for long": (
+        situation(210, "aB", signer="A"),
         "aB",
         "AB",
-        "B",
+        "A",
     ),
+    "the same, and the colleagues have removed ours": (situation(210, "B", signer="A"), "B", "B", "B"),
+    "the Secret was made anew, and ours is previous": (situation(310, "bC", signer="B"), "bC", "B", "B"),
+    "the same, after a restart": (situation(310, "bC"), "bC", "B", "C"),
+    "cut off for long, and others have rotated": (situation(210, "AB", signer="A"), "AB", "B", "B"),
     "current has expired": (situation(300, "AB", signer="A", trusted="A"), "AB", "AB", "B"),
     "just restarted: the oldest of those that are in the bundle": (situation(210, "AB"), "AB", "B", "B"),
     "the bundle was emptied: whoever signs": (situation(310, "BC", signer="C"), "BC", "", "C"),

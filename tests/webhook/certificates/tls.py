@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import secrets
 import socket
 import ssl
 import threading
@@ -95,9 +96,9 @@ def certificate_of(client: ssl.SSLSocket) -> x509.Certificate:
     return x509.load_der_x509_certificate(der)
 
 
-def served(address: tuple[str, int], pem: bytes) -> x509.Certificate:
+def served(address: tuple[str, int], pem: bytes, name: str = NAME) -> x509.Certificate:
     """Return what a server shows to a client that trusts these certificates."""
-    with connected(address, trusting(pem)) as client:
+    with connected(address, trusting(pem), name) as client:
         return certificate_of(client)
 
 
@@ -124,7 +125,7 @@ def foreign(
 ) -> Foreign:
     """Make a self-signed pair that is valid for some days from `now` on."""
     key = key or ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "somebody else")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"somebody else {secrets.token_hex(4)}")])
     begins = datetime.fromtimestamp(now, UTC)
     certificate = (
         x509.CertificateBuilder()

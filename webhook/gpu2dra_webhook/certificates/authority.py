@@ -17,6 +17,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 BACKDATE = 3600.0
 """Seconds that a certificate is valid before it was made: an API server's clock may be behind ours."""
 _RENEWED_AFTER = 2 / 3
+_HANDSHAKE = 10.0
 _PRIVATE_KEY = re.compile(rb"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?-----END \1-----", re.DOTALL)
 
 
@@ -84,6 +85,11 @@ class Leaf:
     def valid(self, now: float) -> bool:
         """Whether a client accepts it now."""
         return self.begins <= now < self.ends
+
+    def lasts(self, now: float) -> bool:
+        """Whether it is valid, and not just about to end: a client looks at it a little later."""
+        spare = min(_HANDSHAKE, max(0.0, self.ends - self.begins - BACKDATE) / 10)
+        return self.valid(now) and now < self.ends - spare
 
 
 def fingerprint(der: bytes) -> str:

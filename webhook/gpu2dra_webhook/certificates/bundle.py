@@ -7,17 +7,14 @@ can put back what a colleague has replaced in between: the colleague's write mak
 from __future__ import annotations
 
 import base64
-import binascii
 import logging
-import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from gpu2dra import Object
-from gpu2dra_webhook.certificates.authority import CertificateError, fingerprint, parse, to_pem
-from gpu2dra_webhook.certificates.rotation import Authorities
+from gpu2dra_webhook.certificates.authority import CertificateError, parse, to_pem
+from gpu2dra_webhook.certificates.rotation import Authorities, fingerprints
 from gpu2dra_webhook.certificates.watching import Changes
 from gpu2dra_webhook.cluster.client import Api, path
 from gpu2dra_webhook.cluster.errors import ApiError, NotFound
@@ -32,22 +29,26 @@ _TIMEOUT = 5.0
 # Somebody else may want it otherwise, a GitOps tool for one: then we neither give up nor fight without end.
 _PATCHES = 5
 _PATCHES_WITHIN = 60.0
-_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----(.*?)-----END CERTIFICATE-----", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """What was read of the webhook configuration: the caBundle of each entry, by the entry's name."""
+    """What was read of the webhook configuration: whom each entry trusts, by the entry's name."""
 
     resource_version: str
-    bundles: Mapping[str, bytes]
+    entries: Mapping[str, Authorities]
     writers: tuple[str, ...] = field(default=(), compare=False)
     """Field managers of the object, beside ourselves."""
 
     @property
+    def found(self) -> Authorities:
+        """Whom any entry trusts."""
+        return tuple(dict.fromkeys(one for entry in self.entries.values() for one in entry))
+
+    @property
     def trusted(self) -> frozenset[str]:
-        """Fingerprints of the certificates that every entry trusts."""
-        each = [_fingerprints(bundle) for bundle in self.bundles.values()]
+        """Fingerprints of those that every entry trusts."""
+        each = [fingerprints(entry) for entry in self.entries.values()]
         return frozenset.intersection(*each) if each else frozenset()
 
 
@@ -83,10 +84,10 @@ class BundleKeeper:
         """
         now = self._clock()
         wanted = {
-            name: to_pem(authorities if exact else _merged(authorities, bundle, now))[0]
-            for name, bundle in before.bundles.items()
+            name: authorities if exact else (*authorities, *(one for one in entry if one.usable(now)))
+            for name, entry in before.entries.items()
         }
-        wrong = {name: new for name, new in wanted.items() if _fingerprints(new) != _fingerprints(before.bundles[name])}
+        wrong = {name: new for name, new in wanted.items() if set(new) != set(before.entries[name])}
         if not wrong:
             return before
         if len(self._patched) == _PATCHES and now - self._patched[0] < _PATCHES_WITHIN:
@@ -99,12 +100,12 @@ class BundleKeeper:
             return before
         return self._patch(before, wrong, now)
 
-    def _patch(self, before: Configuration, bundles: Mapping[str, bytes], now: float) -> Configuration:
+    def _patch(self, before: Configuration, entries: Mapping[str, Authorities], now: float) -> Configuration:
         patch = {
             "metadata": {"resourceVersion": before.resource_version},
             "webhooks": [
-                {"name": name, "clientConfig": {"caBundle": base64.b64encode(bundle).decode()}}
-                for name, bundle in bundles.items()
+                {"name": name, "clientConfig": {"caBundle": _encoded(authorities)}}
+                for name, authorities in entries.items()
             ],
         }
         try:
@@ -127,26 +128,18 @@ def _configuration(found: Object) -> Configuration:
     managers = {str(entry.get("manager", "")) for entry in metadata.get("managedFields") or ()}
     return Configuration(
         metadata["resourceVersion"],
-        {entry["name"]: _bundle(entry["clientConfig"]) for entry in found["webhooks"]},
+        {entry["name"]: _decoded(entry["clientConfig"].get("caBundle") or "") for entry in found["webhooks"]},
         tuple(sorted(managers - {MANAGER})),
     )
 
 
-def _bundle(client_config: Mapping[str, Any]) -> bytes:
-    return base64.b64decode(client_config.get("caBundle") or "")
+def _encoded(authorities: Authorities) -> str:
+    return base64.b64encode(to_pem(tuple(dict.fromkeys(authorities)))[0]).decode()
 
 
-def _fingerprints(bundle: bytes) -> frozenset[str]:
-    """Return the certificates of a bundle; of one that an API server could not read, nothing."""
+def _decoded(bundle: str) -> Authorities:
+    """Return whom a caBundle trusts; nobody when an API server could not read it either."""
     try:
-        return frozenset(fingerprint(base64.b64decode(one[1])) for one in _CERTIFICATE.finditer(bundle))
-    except binascii.Error:
-        return frozenset()
-
-
-def _merged(authorities: Authorities, bundle: bytes, now: float) -> Authorities:
-    try:
-        there = parse(bundle, b"")
+        return parse(base64.b64decode(bundle), b"")
     except CertificateError:
-        there = ()
-    return (*authorities, *(one for one in there if one.usable(now) and one not in authorities))
+        return ()

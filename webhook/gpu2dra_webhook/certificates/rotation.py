@@ -14,7 +14,7 @@ replica that restarts merely begins to count again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from gpu2dra_webhook.certificates.authority import Authority
@@ -48,8 +48,10 @@ class Situation:
     """What it held when this replica last looked."""
     signer: Authority | None = None
     """Whose leaf this replica serves."""
+    found: Authorities = ()
+    """What any entry of the webhook configuration trusts."""
     bundled: frozenset[str] = frozenset()
-    """What every entry of the webhook configuration trusts."""
+    """What every entry of it trusts."""
     trusted: frozenset[str] = frozenset()
     """Those of `bundled` that have been there for the propagation time."""
     retired: frozenset[str] = frozenset()
@@ -60,12 +62,15 @@ def plan(situation: Situation, create: Callable[[], Authority]) -> Authorities:
     """Return what the Secret is to hold, oldest first; equal to what it holds when nothing has to change.
 
     A Secret that is gone is made again of what this replica remembers, with a new authority added, so deleting it means
-    "rotate now" and breaks nothing. An authority that this replica's leaf depends on is put back where it is missing.
+    "rotate now" and breaks nothing. What the caBundle holds already is kept as previous then, since somebody may need
+    it: replicas that remember more, or those of before a change to this source of certificates. Where a Secret lacks
+    the authority that our own leaf needs, and the API servers still trust it, it is put back.
     """
     now = situation.now
-    held = list(situation.stored or situation.known)
-    if situation.signer is not None and situation.signer not in held:
-        held.append(situation.signer)
+    held = list(situation.stored or dict.fromkeys((*situation.known, *situation.found)))
+    signer = situation.signer
+    if signer is not None and signer not in held and signer.fingerprint in situation.bundled:
+        held.append(signer)
     if not situation.stored or all(now >= one.renew_at for one in _signing(held, now)):
         held.append(create())
     proven = [one for one in _signing(held, now) if one.fingerprint in situation.trusted]
@@ -78,17 +83,22 @@ def plan(situation: Situation, create: Callable[[], Authority]) -> Authorities:
 def choose(authorities: Iterable[Authority], situation: Situation) -> Authority | None:
     """Return whose leaf to serve, None when nobody can sign.
 
-    The oldest that the API servers surely know; while there is none (at the first start, or when somebody empties the
-    caBundle) whoever signs now, then the oldest that they may know, then the oldest.
+    The oldest that the API servers surely know. While there is none (at the first start, when somebody changed the
+    caBundle, when the Secret was replaced) whoever signs now if they know it, then the oldest that they may know, then
+    whoever signs now, then the oldest. Our own signer has its key here even if the Secret has it no more.
     """
-    signing = _signing(authorities, situation.now)
-    preferred: Sequence[Callable[[Authority], bool]] = (
-        lambda one: one.fingerprint in situation.trusted,
-        lambda one: one == situation.signer,
-        lambda one: one.fingerprint in situation.bundled,
-        lambda one: True,
+    signer, held = situation.signer, tuple(authorities)
+    mine = [signer] if signer in held and signer.usable(situation.now) else []
+    signing = _signing(held, situation.now)
+    bundled = [one for one in signing if one.fingerprint in situation.bundled]
+    preferred = (
+        [one for one in signing if one.fingerprint in situation.trusted],
+        [one for one in mine if one.fingerprint in situation.bundled],
+        bundled,
+        mine,
+        signing,
     )
-    return next((one for wanted in preferred for one in signing if wanted(one)), None)
+    return next((one for choice in preferred for one in choice), None)
 
 
 def fingerprints(authorities: Iterable[Authority]) -> frozenset[str]:

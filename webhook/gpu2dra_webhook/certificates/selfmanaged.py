@@ -65,6 +65,9 @@ class SelfManaged(Turns):
         # Authorities that live for minutes, as in tests, cannot wait as long as those that live for a year.
         self._propagation = propagation or min(_PROPAGATION, settings.ca_lifetime / 20)
         self._poll = min(_POLL, self._propagation)
+        # A colleague that still signs with an old authority was silent for no longer than this, or begins anew.
+        self._silence = self._propagation + 3 * self._poll
+        self._retirement = 2 * settings.leaf_lifetime + self._silence + self._propagation
         self._in_bundle, self._without_key = Since(), Since()
         self._situation = Situation(now=clock())
         self._configuration: Configuration | None = None
@@ -138,7 +141,8 @@ class SelfManaged(Turns):
             self._put(configuration, now, exact=False)
             raise
         self._observe(configuration, now)
-        self._situation = replace(self._situation, stored=stored.authorities)
+        signer = self._situation.signer if now - self._confirmed <= self._silence else None
+        self._situation = replace(self._situation, stored=stored.authorities, signer=signer)
         self._check_clock(now, at_least_every=_CLOCK_CHECKED)
         self._step(stored, now)
         self._confirmed = now
@@ -164,14 +168,16 @@ class SelfManaged(Turns):
     def _observe(self, configuration: Configuration | None, now: float) -> None:
         """Take down what the API servers trust, as read just now."""
         bundled = configuration.trusted if configuration else frozenset()
+        found = tuple(one for one in configuration.found if one.usable(now)) if configuration else ()
         self._configuration = configuration
         self._in_bundle.look(bundled, now)
         self._situation = replace(
             self._situation,
             now=now,
+            found=found,
             bundled=bundled,
             trusted=self._in_bundle.for_at_least(self._propagation, now),
-            retired=self._without_key.for_at_least(2 * self._settings.leaf_lifetime, now),
+            retired=self._without_key.for_at_least(self._retirement, now),
         )
 
     def _renew(self, now: float) -> None:

@@ -78,7 +78,7 @@ class Endpoint:
         """Give a connection the leaf in use; without a valid one, the TLS alert that it ends with."""
         try:
             now = self._clock()
-            if not (self.leaf and self.leaf.valid(now)) and (leaf := self._renew(now)):
+            if not (self.leaf and self.leaf.lasts(now)) and (leaf := self._renew(now)):
                 self.use(leaf)
             if self.leaf is None or self._current is None:
                 return ssl.ALERT_DESCRIPTION_CERTIFICATE_UNKNOWN
