@@ -109,6 +109,11 @@ def test_an_etcd_that_stands_still_for_twenty_seconds_loses_no_pod(
     held(load.counts)
 
 
+def wait_for_clock(moment: float) -> None:
+    """Return when it is later than a moment, in seconds since the epoch."""
+    wait_for("the certificates have expired", lambda: time.time() > moment)
+
+
 def test_replicas_that_slept_past_their_certificates_never_show_an_old_one(
     installation: Installation, namespace: str, held: Held
 ) -> None:
@@ -118,10 +123,10 @@ def test_replicas_that_slept_past_their_certificates_never_show_an_old_one(
     with installation.replicas("--leaf-lifetime=4s", "--ca-lifetime=300s") as replicas:
         one, other = replicas.start(2)
         for _ in range(4):
-            ends = max(each.metric("gpu2dra_certificate_expiry_timestamp_seconds") for each in (one, other))
+            expired = max(each.metric("gpu2dra_certificate_expiry_timestamp_seconds") for each in (one, other))
             load = Load(plane, waiting(namespace), Habits(at_least=500))
             with contextlib.ExitStack() as crowd, one.frozen(), other.frozen():
-                wait_for("the certificates have expired", lambda ends=ends: time.time() > ends)
+                wait_for_clock(expired)
                 for each in (one, other):
                     plane.services.cut(each.port)
                 crowd.enter_context(load)
