@@ -36,7 +36,7 @@ _RULES: Sequence[tuple[str, str, str]] = (
     ("", "events", "create"),
     ("resource.k8s.io", "resourceslices deviceclasses", "list watch"),
     ("resource.k8s.io", "resourceclaimtemplates", "get list watch create patch delete"),
-    ("resource.k8s.io", "resourceclaims", "get list"),
+    ("resource.k8s.io", "resourceclaims", "get"),
     ("coordination.k8s.io", "leases", "create get update"),
 )
 """Everything that the cluster side may do: API group, resources, verbs."""

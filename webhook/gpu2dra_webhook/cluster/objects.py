@@ -85,9 +85,9 @@ class PodObject(Known):
 class Pod:
     """A pod that names templates.
 
-    `waiting` are those from which its claim has not been made yet, `entries` the names of all its claims that come from
-    templates. `stuck` says that some of them are made and some are not, which holds for no more than a moment unless
-    the pod has met kubernetes#138407.
+    `waiting` are those from which its claim has not been made yet. `entries` are the names of all its claims that come
+    from templates, `made` pairs of such a name and the ResourceClaim that its status names. `stuck` says that some are
+    made and some are not, which holds for no more than a moment unless the pod has met kubernetes#138407.
     """
 
     uid: str
@@ -95,6 +95,7 @@ class Pod:
     templates: frozenset[str]
     waiting: frozenset[str]
     entries: frozenset[str] = frozenset()
+    made: frozenset[tuple[str, str]] = frozenset()
     stuck: bool = False
 
 
@@ -103,7 +104,7 @@ def pod(item: PodObject) -> Pod | None:
     entries = [entry for entry in item.spec.resourceClaims or () if entry.resourceClaimTemplateName]
     if not entries:
         return None
-    made = {status.name for status in item.status.resourceClaimStatuses or ()}
+    made = {status.name: status.resourceClaimName for status in item.status.resourceClaimStatuses or ()}
     pending = item.status.phase in {"", "Pending"} and item.metadata.deletionTimestamp is None
     missing = [entry for entry in entries if pending and entry.name not in made]
     return Pod(
@@ -112,5 +113,6 @@ def pod(item: PodObject) -> Pod | None:
         frozenset(entry.resourceClaimTemplateName or "" for entry in entries),
         frozenset(entry.resourceClaimTemplateName or "" for entry in missing),
         frozenset(entry.name for entry in entries),
+        frozenset((entry.name, claim) for entry in entries if (claim := made.get(entry.name))),
         stuck=0 < len(missing) < len(entries),
     )

@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
-
-import msgspec
 
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
@@ -29,26 +27,6 @@ _PATIENCE = 3.0
 """Seconds for which a pod has to be seen with some of its claims before anything is done about it."""
 _AGAIN = 30.0
 _TIMEOUT = 10.0
-_CLAIM_OF = "resource.kubernetes.io/pod-claim-name"
-"""On a generated claim: the entry of the pod that it is for (resourceapi.PodResourceClaimAnnotation)."""
-
-
-class _Owner(msgspec.Struct):
-    uid: str = ""
-
-
-class _Metadata(msgspec.Struct):
-    name: str = ""
-    annotations: dict[str, str] | None = None
-    ownerReferences: list[_Owner] | None = None  # noqa: N815 - the API's own spelling
-
-
-class _Claim(msgspec.Struct):
-    metadata: _Metadata
-
-
-class _Claims(msgspec.Struct):
-    items: list[_Claim] | None = None
 
 
 class Unstick:
@@ -58,26 +36,30 @@ class Unstick:
         self._api = api
         self._discovery = discovery
         self._due: dict[str, float] = {}
+        self._claims: dict[str, dict[str, str]] = {}
 
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Write the status of those that have been stuck for a while."""
         now = time.monotonic()
         stuck = [(key, pod) for key, pod in pods.items() if pod.stuck]
         self._due = {pod.uid: self._due.get(pod.uid, now + _PATIENCE) for _, pod in stuck}
+        # The status names one claim now and another then: what was seen of it is put together.
+        self._claims = {pod.uid: self._claims.get(pod.uid, {}) | dict(pod.made) for _, pod in stuck}
         for key, pod in stuck:
-            if self._due[pod.uid] > now or not holds():
+            claims = self._claims[pod.uid]
+            if self._due[pod.uid] > now or claims.keys() != pod.entries or not holds():
                 continue
             self._due[pod.uid] = now + _AGAIN
             try:
-                self._free(key, pod)
+                self._free(key, pod, claims)
             except errors.ApiError as error:
                 _log.info("a stuck pod was not freed: %s", error)
 
-    def _free(self, key: Key, pod: Pod) -> None:
-        claims = self._claims(key.namespace, pod.uid)
-        if not pod.entries <= claims.keys():
-            return  # one was never made, so this is something else
-        statuses = [{"name": entry, "resourceClaimName": claims[entry]} for entry in sorted(pod.entries)]
+    def _free(self, key: Key, pod: Pod, claims: Mapping[str, str]) -> None:
+        for claim in claims.values():
+            if not self._is_for(key.namespace, claim, pod.uid):
+                return
+        statuses = [{"name": entry, "resourceClaimName": claims[entry]} for entry in sorted(claims)]
         body = {
             "apiVersion": "v1", "kind": "Pod", "metadata": {"name": key.name, "uid": pod.uid},
             "status": {"resourceClaimStatuses": statuses},
@@ -88,13 +70,7 @@ class Unstick:
         )  # fmt: skip
         _log.info("freed a pod of namespace %s that kubernetes#138407 kept pending", key.namespace)
 
-    def _claims(self, namespace: str, owner: str) -> dict[str, str]:
-        """Return the names of the claims that were made for a pod, by its entry."""
-        where = path(f"/apis/{self._discovery.version}/namespaces", namespace, "resourceclaims")
-        claims = msgspec.json.decode(self._api.call("GET", where, timeout=_TIMEOUT), type=_Claims)
-        return {
-            entry: claim.metadata.name
-            for claim in claims.items or ()
-            if (entry := (claim.metadata.annotations or {}).get(_CLAIM_OF))
-            and any(reference.uid == owner for reference in claim.metadata.ownerReferences or ())
-        }
+    def _is_for(self, namespace: str, claim: str, owner: str) -> bool:
+        where = path(f"/apis/{self._discovery.version}/namespaces", namespace, "resourceclaims", claim)
+        metadata = self._api.read("GET", where, timeout=_TIMEOUT)["metadata"]
+        return any(reference["uid"] == owner for reference in metadata.get("ownerReferences", ()))
