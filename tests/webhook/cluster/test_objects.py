@@ -49,14 +49,16 @@ def test_a_pod_waits_for_what_is_not_made_yet(
 ) -> None:
     kept = read_pod(status, *entries)
     assert kept is not None
-    assert (kept.waiting, kept.stuck) == (waiting, stuck)
+    assert kept.waiting == waiting
+    assert kept.stuck == stuck
     assert kept.templates == {entry["resourceClaimTemplateName"] for entry in entries if entry is not OWN}
 
 
 def test_a_pod_that_is_being_deleted_waits_for_nothing() -> None:
     kept = read_pod({"phase": "Pending"}, A, deleting=True)
     assert kept is not None
-    assert (kept.waiting, kept.templates) == (set(), {"gpu-1"})
+    assert kept.waiting == set()
+    assert kept.templates == {"gpu-1"}
 
 
 def test_a_pod_without_templates_is_left_out() -> None:
