@@ -63,6 +63,10 @@ VERSION := 1.37
 cluster: $(DEV) ## run a control plane until Ctrl-C: make cluster VERSION=1.34
 	@PYTHONPATH=tests $(BIN)/python -m controlplane up $(VERSION)
 
+.PHONY: demo-cluster
+demo-cluster: $(DEV) ## show pods being converted in a real control plane, and where they run
+	@PYTHONPATH=tests $(BIN)/python -m controlplane demo $(VERSION)
+
 # The goldens, what follows from values.yaml in the schema and the README; read the diff.
 .PHONY: chart
 chart: $(DEV) ## write what follows from the chart's templates and values again

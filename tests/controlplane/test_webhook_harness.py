@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import pytest
 import urllib3
@@ -14,9 +18,13 @@ from controlplane.client import Object, wait_for
 from controlplane.cluster import ControlPlane, Options
 from controlplane.creations import Habits, Load
 from controlplane.daemons import free_port
+from controlplane.demo import SIZES
 from controlplane.other_webhook import OtherWebhook, Patch
 from controlplane.testbed import add_namespace
 from controlplane.workloads import one_gpu
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READER = "system:serviceaccount:harness:reader"
 OPTIONS = Options(audited_users=[READER])
@@ -163,3 +171,16 @@ def test_creations_go_on_when_the_server_comes_back(plane: ControlPlane) -> None
     assert counts.created >= 50
     assert (counts.converted, counts.by_us) == (0, 0)
     assert counts.by_outage > 0
+
+
+def test_the_demo_shows_converted_pods_on_their_nodes(release: str, root: Path) -> None:
+    command = [sys.executable, "-m", "controlplane", "demo", release]
+    environment = os.environ | {"PYTHONPATH": str(root / "tests")}
+    shown = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=180)
+    assert shown.returncode == 0, shown.stderr
+    before, after = shown.stdout.split("=== What was stored of each of its pods")
+    assert "limits:\n         nvidia.com/gpu: 1" in before
+    assert "limits:" not in after
+    assert "resourceClaimTemplateName: gpu-" in after
+    for size, product in SIZES.items():
+        assert f" on {size}: gpu-0 ({product.name})" in after
