@@ -163,6 +163,8 @@ def test_what_was_answered_takes_no_room_any_more(book: Book, stack: contextlib.
     connection.enter(Phase.BODY)
     connections.receive(connection, 90)
     assert book.cuts == []
+    connections.receive(connection, 11)
+    assert book.cuts == [(Cut.MEMORY, Phase.BODY)]
 
 
 def test_the_end_cuts_off_all(book: Book, stack: contextlib.ExitStack) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import resource
+import select
 import ssl
 import threading
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from controlplane.client import wait_for
-from webhook.server.running import JSON, Client, Webhook, Webhooks, body, request
+from webhook.server.running import JSON, PATIENCE, Client, Webhook, Webhooks, body, request
 
 IDLE, HALF, SILENT = 1_000, 200, 100
 API_SERVERS = 25
@@ -99,6 +100,31 @@ def test_whoever_comes_is_answered_however_many_were_there_before(webhooks: Webh
             client = stack.enter_context(running.client())
             assert client.post(body()).json["response"]["allowed"] is True
         assert running.metric("gpu2dra_open_connections") <= 10
+
+
+def test_large_bodies_cannot_take_all_memory(webhooks: Webhooks) -> None:
+    size = 7 * 2**20
+    head = request("POST", "/mutate", {**JSON, "Content-Length": str(size)})
+    with webhooks.running("--body-timeout=24h") as running, contextlib.ExitStack() as stack:
+
+        def hold(_: int) -> Client:
+            client = running.client()
+            with contextlib.suppress(OSError):  # cut off while it sends
+                client.send(head + b" " * (size - 1))
+            return client
+
+        with ThreadPoolExecutor(4) as pool:
+            clients = [stack.enter_context(client) for client in pool.map(hold, range(12))]
+        with running.client() as client:
+            assert client.post(body()).json["response"]["allowed"] is True
+        assert running.metric('gpu2dra_connections_closed_total{kind="memory"}') >= 2
+        told = []
+        readable, _, _ = select.select([client.socket for client in clients], [], [], PATIENCE)
+        for client in clients:
+            if client.socket in readable:
+                with contextlib.suppress(OSError, EOFError):  # in the middle of a record TLS itself says that it ends
+                    told.append(client.answer().status)
+        assert set(told) <= {503}
 
 
 def test_handshakes_that_fail_leave_nothing_behind(webhook: Webhook) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from webhook.server.running import JSON, Client, Webhook, body, pod, request, review
+from webhook.server.running import JSON, Answer, Client, Webhook, body, pod, request, review
 
 MEBIBYTE = 2**20
 LIMIT = 7 * MEBIBYTE
@@ -28,12 +32,13 @@ def without(field: str) -> bytes:
     return json.dumps(asked).encode()
 
 
-def assert_refused(client: Client, status: int, reason: str) -> None:
-    """Hold that the answer is this status and a short reason, in one line."""
+def assert_refused(client: Client, status: int, reason: str) -> Answer:
+    """Hold that the answer is this status and a short reason, in one line; return it."""
     answer = client.answer()
     text = answer.json["error"] if answer.headers["content-type"] == "application/json" else answer.body.decode()
     assert (status, reason) == (answer.status, text.strip())
     assert len(text) < 300
+    return answer
 
 
 def assert_well(webhook: Webhook) -> None:
@@ -145,7 +150,7 @@ def test_a_request_that_is_none_of_ours_gets_a_status_and_a_reason(
 def test_a_body_that_is_too_large_is_refused_though_all_of_it_is_sent(webhook: Webhook, size: int) -> None:
     with webhook.client() as client:
         client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(size)}) + b" " * size)
-        assert_refused(client, 413, "the body is too large")
+        assert assert_refused(client, 413, "the body is too large").headers["connection"] == "close"
         assert client.ended()
 
 
@@ -173,6 +178,16 @@ def test_chunks_are_put_together(webhook: Webhook) -> None:
         assert client.post(content).json["response"]["allowed"] is True
 
 
+def test_a_body_that_ends_too_early_is_none_though_it_is_a_review_so_far(webhook: Webhook) -> None:
+    reviewed = webhook.metric("gpu2dra_admission_requests_total")
+    content = body()
+    with webhook.client() as client:
+        client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(content) + 1)}) + content)
+        socket.socket.shutdown(client.socket, socket.SHUT_WR)  # the session goes on, to read
+        assert client.ended()
+    assert webhook.metric("gpu2dra_admission_requests_total") == reviewed
+
+
 def test_a_client_that_asks_first_is_told_to_go_on(webhook: Webhook) -> None:
     content = body()
     head = request("POST", "/mutate", {**JSON, "Content-Length": str(len(content)), "Expect": "100-continue"})
@@ -193,17 +208,32 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(webhook: Webhook) ->
 
 
 def test_one_connection_that_never_pauses_does_not_stop_the_others(webhook: Webhook) -> None:
-    with webhook.client() as greedy:
-        greedy.send(request("GET", "/livez") * 2_000)
-        assert_well(webhook)
-        assert greedy.answer().status == 200
+    done = threading.Event()
+
+    def send(client: Client) -> None:
+        with contextlib.suppress(OSError):
+            while not done.is_set():
+                client.send(request("GET", "/livez") * 500)
+
+    def read(client: Client) -> None:
+        with contextlib.suppress(OSError):
+            while client.socket.recv(65536):
+                pass
+
+    with webhook.client() as greedy, ThreadPoolExecutor() as pool:
+        pool.submit(send, greedy)
+        pool.submit(read, greedy)
+        for _ in range(3):
+            assert_well(webhook)
+        done.set()
+        greedy.socket.shutdown(socket.SHUT_RDWR)
 
 
 @pytest.mark.parametrize("sent", [b"GET /livez HTTP/1.1\r\n\r\n", b"\x16\x03\x01\x00\xff" + b"\xff" * 300, b"\x00"])
 def test_what_is_no_handshake_ends_the_connection(webhook: Webhook, sent: bytes) -> None:
     with Client(webhook.plain()) as client:
         client.send(sent)
-        client.socket.shutdown(1)
+        client.socket.shutdown(socket.SHUT_WR)
         client.ended()
     assert_well(webhook)
 

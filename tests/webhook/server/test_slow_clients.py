@@ -22,8 +22,8 @@ PAUSE = 0.1
 @pytest.fixture(scope="module")
 def impatient(webhooks: Webhooks) -> Iterator[Webhook]:
     """Return a webhook that waits for nobody."""
-    steps = [f"--{name}-timeout={STEP}s" for name in ("handshake", "header", "body")]
-    with webhooks.running(*steps, "--idle-timeout=2s") as running:
+    steps = [f"--{name}-timeout={STEP}s" for name in ("header", "body")]
+    with webhooks.running(*steps, "--handshake-timeout=2s", "--idle-timeout=2s") as running:
         yield running
 
 
