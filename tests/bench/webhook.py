@@ -23,9 +23,10 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from bench.figures import Row, write
+from bench.pods import pods
 from controlplane import build
 from controlplane.daemons import Daemons
 from webhook.server.running import JSON, Client, Webhook, certificate_folder, command, request, review
@@ -39,54 +40,6 @@ IDLE, HALF, SILENT = 1_000, 200, 100
 CROWDED_RATE = 100
 EMPTY = "empty Flask handler"
 _KIB = 1024
-
-
-def pods() -> list[dict[str, Any]]:
-    """Return pods as controllers make them and the API server completes them: 4 to 6 KiB each, some with a sidecar."""
-    probe = {"httpGet": {"path": "/health", "port": "http", "scheme": "HTTP"}, "timeoutSeconds": 1, "periodSeconds": 10}
-    mounts = [
-        {"name": "models", "mountPath": "/models"},
-        {"name": "token", "readOnly": True, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"},
-    ]
-    quiet = {"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File"}
-
-    def container(name: str, gpus: int) -> dict[str, Any]:
-        amount = {"cpu": "8", "memory": "64Gi"} | ({"nvidia.com/gpu": str(gpus)} if gpus else {})
-        return {
-            "name": name, "image": f"registry.example.com/{name}:1.0", "args": ["--model", "/models/llama-70b"],
-            "env": [{"name": f"SETTING_{number}", "value": f"value-{number}"} for number in range(15)],
-            "ports": [{"name": "http", "containerPort": 8000, "protocol": "TCP"}], "readinessProbe": probe,
-            "resources": {"limits": amount, "requests": amount}, "volumeMounts": mounts, **quiet,
-        }  # fmt: skip
-
-    shapes = [
-        {"containers": [container("server", 2)]},
-        {"containers": [container("server", 1), container("metrics", 0)]},
-        {"containers": [container("trainer", 8)], "initContainers": [container("loader", 1)]},
-    ]
-    owner = {
-        "apiVersion": "apps/v1",
-        "kind": "ReplicaSet",
-        "name": "vllm-6d9c7b5f4d",
-        "uid": "3a7d",
-        "controller": True,
-    }
-    fields = {"f:spec": {"f:containers": {f'k:{{"name":"{name}"}}': {"f:env": {}} for name in "abcdefgh"}}}
-    managed = {"manager": "kube-controller-manager", "operation": "Update", "fieldsV1": fields}
-    metadata = {
-        "generateName": "vllm-6d9c7b5f4d-", "labels": {"app": "vllm", "pod-template-hash": "6d9c7b5f4d"},
-        "annotations": {"prometheus.io/scrape": "true"}, "ownerReferences": [owner], "managedFields": [managed],
-    }  # fmt: skip
-    tolerations = [{"key": key, "operator": "Exists"} for key in ("node.kubernetes.io/not-ready", "nvidia.com/gpu")]
-    common = {
-        "restartPolicy": "Always", "schedulerName": "default-scheduler", "serviceAccountName": "default", "priority": 0,
-        "volumes": [{"name": "models", "emptyDir": {}}, {"name": "token", "projected": {"sources": []}}],
-        "tolerations": tolerations, "nodeSelector": {"pool": "gpu"}, "securityContext": {},
-    }  # fmt: skip
-    return [
-        {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**common, **shape}, "status": {}}
-        for shape in shapes
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +75,9 @@ class Bench:
             "connections": CONNECTIONS, "max-connections": CONNECTIONS, "workers": CONNECTIONS, "max-workers": workers,
             "timeout": "30s", "http2": "false",
         }  # fmt: skip
-        arguments = [f"-{name}={value}" for name, value in flags.items()]
-        done = subprocess.run([self.vegeta, "attack", *arguments], check=True, stdout=subprocess.PIPE)
-        report = [self.vegeta, "report", "-type=json"]
+        attack = [str(self.vegeta), "attack", *(f"-{name}={value}" for name, value in flags.items())]
+        done = subprocess.run(attack, check=True, stdout=subprocess.PIPE)
+        report = [str(self.vegeta), "report", "-type=json"]
         told = subprocess.run(report, input=done.stdout, check=True, stdout=subprocess.PIPE)
         found = json.loads(told.stdout)
         times = found["latencies"]
@@ -146,14 +99,16 @@ class Crowd:
         self._start = start
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run)
-        kinds = ["idle"] * IDLE + ["half"] * HALF + ["silent"] * SILENT
-        self._open = {client.socket.fileno(): (kind, client) for kind in kinds for client in [start(kind)]}
+        self._open: dict[int, tuple[str, Client]] = {}
+        for kind in ["idle"] * IDLE + ["half"] * HALF + ["silent"] * SILENT:
+            client = start(kind)
+            self._open[client.socket.fileno()] = kind, client
 
     def __enter__(self) -> Self:
         self._thread.start()
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *reason: object) -> None:
         self._stopped.set()
         self._thread.join()
         for _, client in self._open.values():
@@ -215,11 +170,6 @@ def _rss(rollup: str) -> float:
     return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Rss:")) / _KIB
 
 
-def median(loads: Sequence[Load], field: str) -> float:
-    """Return the median of one figure over all rounds."""
-    return statistics.median(getattr(load, field) for load in loads)
-
-
 def main() -> None:
     """Measure all rows and write them."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -261,12 +211,12 @@ def _in_turn(bench: Bench, both: Sequence[Webhook], rate: int) -> list[list[Load
 
 
 def _late(what: str, bar: float, pair: Sequence[Sequence[Load]]) -> Row:
-    ours, empty = (median(loads, "p99") for loads in pair)
+    ours, empty = (statistics.median(load.p99 for load in loads) for loads in pair)
     return Row(what, f"{bar} ms", ours, "ms", EMPTY, empty, ours <= bar)
 
 
 def _most(pair: Sequence[Sequence[Load]]) -> Row:
-    ours, empty = (median(loads, "rate") for loads in pair)
+    ours, empty = (statistics.median(load.rate for load in loads) for loads in pair)
     return Row("reviews a second, as many as are answered", "1,000/s", ours, "/s", EMPTY, empty, ours >= 1_000)
 
 
