@@ -20,7 +20,7 @@ import greenlet
 import pytest
 
 from gpu2dra import Object
-from gpu2dra_webhook.certificates.authority import Leaf, parse
+from gpu2dra_webhook.certificates.authority import Leaf, create, parse
 from gpu2dra_webhook.certificates.selfmanaged import SelfManaged
 from gpu2dra_webhook.cluster.client import Api
 from gpu2dra_webhook.cluster.errors import Unreachable, refusal
@@ -44,6 +44,8 @@ class World:
     objects: dict[str, Object] = field(default_factory=dict)
     version: int = 0
     bundles: list[tuple[float, frozenset[str]]] = field(default_factory=list)
+    calls: list[str] = field(default_factory=list)
+    """What was called, before it is done."""
 
     def write(self, where: str, obj: Object) -> Object:
         """Store an object under its path."""
@@ -75,6 +77,7 @@ class SimulatedApi(Api):
 
     def read(self, method: str, where: str, body: Any = None, **_: Any) -> Object:
         """Do a call."""
+        self.world.calls.append(f"{method} {where}")
         main = greenlet.getcurrent().parent
         if main:
             main.switch()
@@ -102,7 +105,8 @@ class SimulatedApi(Api):
 
     def _unchanged(self, where: str, body: Object) -> Object:
         stored = self._get(where, body)
-        if stored["metadata"]["resourceVersion"] != body["metadata"]["resourceVersion"]:
+        current = stored["metadata"]["resourceVersion"]
+        if body["metadata"].get("resourceVersion", current) != current:  # who names none wants no guard
             raise refusal(where, 409, b'{"reason": "Conflict"}')
         return stored
 
@@ -136,6 +140,10 @@ class Replica:
         self.certificates = SelfManaged(SETTINGS, self.api, Metrics(), world.clock)
         self.due = world.clock()
         self._running: greenlet.greenlet | None = None
+
+    def turn(self) -> None:
+        """Take a whole turn, with nobody in between."""
+        self.certificates.turn()
 
     def step(self, rng: random.Random) -> bool:
         """Go on to the next call to the API server, or to the end of the turn; return whether that is reached."""
@@ -199,7 +207,6 @@ class Simulation:
 
 
 SEEDS = range(3)
-pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
@@ -208,6 +215,7 @@ def quiet(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_rotations_are_seen_by_nobody(seed: int) -> None:
     simulation = Simulation(seed, replicas=4)
@@ -217,6 +225,7 @@ def test_rotations_are_seen_by_nobody(seed: int) -> None:
     assert len(simulation.world.bundle()) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_replicas_that_crash_disturb_nobody(seed: int) -> None:
     def crash(simulation: Simulation) -> None:
@@ -228,6 +237,7 @@ def test_replicas_that_crash_disturb_nobody(seed: int) -> None:
     assert len(simulation.signers) >= 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_replicas_that_are_cut_off_for_long_disturb_nobody(seed: int) -> None:
     def cut_off(simulation: Simulation) -> None:
@@ -244,6 +254,7 @@ def test_replicas_that_are_cut_off_for_long_disturb_nobody(seed: int) -> None:
     assert len(simulation.signers) >= 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_secret_that_is_deleted_now_and_then_disturbs_nobody(seed: int) -> None:
     def delete(simulation: Simulation) -> None:
@@ -254,3 +265,61 @@ def test_a_secret_that_is_deleted_now_and_then_disturbs_nobody(seed: int) -> Non
     simulation.run(10 * HOUR, delete)
     assert simulation.ready() == 4
     assert len(simulation.signers) >= 3
+
+
+def two(hours: float = 0) -> tuple[World, Replica, Replica]:
+    """Return two replicas that have been at work for some hours, a turn each minute."""
+    simulation = Simulation(0, replicas=2)
+    first, second = simulation.replicas
+    together(simulation.world, hours + 0.1, first, second)
+    return simulation.world, first, second
+
+
+def together(world: World, hours: float, *replicas: Replica) -> None:
+    """Let hours pass in which these replicas take a turn each minute."""
+    end = world.clock() + hours * HOUR
+    while world.clock() < end:
+        world.clock.now += 60
+        for replica in replicas:
+            replica.turn()
+
+
+def test_a_replica_that_was_silent_for_long_signs_with_what_the_others_sign_with() -> None:
+    world, first, second = two()
+    before = second.leaf
+    assert before is not None
+    # The other one makes the next authority after 4 hours and promotes it; the former one stays trusted for a while.
+    together(world, 4.5, first)
+    assert before.issuer in world.bundle()
+    assert first.leaf is not None
+    assert first.leaf.issuer != before.issuer
+    assert second.certificates.problems()
+    second.turn()
+    assert second.leaf is not None
+    assert second.leaf.issuer == first.leaf.issuer
+    assert second.certificates.problems() == ()
+
+
+def test_a_slow_replica_does_not_put_back_what_others_have_replaced() -> None:
+    world, first, second = two(3.8)
+    world.objects[CONFIGURATION]["webhooks"][0]["clientConfig"] = {}  # there is something to put right
+    slow = greenlet.greenlet(second.certificates.turn)
+    while world.calls[-1:] != [f"PATCH {CONFIGURATION}"]:  # it is about to write what it has read
+        slow.switch()
+    together(world, 0.5, first)
+    assert len(world.bundle()) == 2
+    slow.switch()
+    assert len(world.bundle()) == 2
+
+
+def test_what_is_in_the_ca_bundle_before_the_secret_is_made_stays_while_somebody_may_need_it() -> None:
+    world = World(Clock())
+    former = create(world.clock(), 100 * HOUR)
+    bundle = base64.b64encode(former.pem).decode()
+    world.write(CONFIGURATION, {"metadata": {}, "webhooks": [{"name": "create", "clientConfig": {"caBundle": bundle}}]})
+    replica = Replica(world)
+    together(world, 1, replica)
+    assert former.fingerprint in world.bundle()
+    assert len(world.bundle()) == 2
+    together(world, 0.5, replica)
+    assert former.fingerprint not in world.bundle()
