@@ -85,6 +85,20 @@ def test_a_new_template_is_not_marked(cluster: Cluster, run: Run) -> None:
     assert mark_of(cluster, template()) is not None
 
 
+def test_a_template_in_use_is_not_marked(cluster: Cluster, run: Run) -> None:
+    replica = run()
+    for gpus_wanted in (1, 2, 3):
+        cluster.client.create(cluster.here(template(gpus_wanted)))
+        cached(replica, cluster, template(gpus_wanted))
+    ledger = Ledger(replica.parts.view.templates)
+    ledger.hand_out(Key(cluster.namespace, name_of(template(1))))
+    pods: Cache[Pod] = Cache()
+    pods.put(Key(cluster.namespace, "user"), Pod("1", "", frozenset({name_of(template(2))}), frozenset()))
+    api = TemplateApi(replica.api, replica.parts.view.discovery, replica.metrics)
+    Sweep(api, ledger, replica.metrics, DAY, lambda: time.time() + 400).run(pods, always)
+    assert [mark_of(cluster, template(number)) is None for number in (1, 2, 3)] == [True, True, False]
+
+
 def test_a_clock_that_jumps_deletes_nothing(cluster: Cluster, run: Run) -> None:
     replica = run()
     cluster.client.create(cluster.here(template()))
@@ -346,23 +360,47 @@ def _claims_of(cluster: Cluster, pod: Object) -> dict[str, str]:
     return scheduling.claim_names(cluster.client.read(pod))
 
 
+def waiting_pods(cluster: Cluster, seen: Object, created: str) -> Cache[Pod]:
+    """Return a cache with a pod of the test's namespace that waits for its template."""
+    names_of_templates = frozenset(_templates_of(seen))
+    pods: Cache[Pod] = Cache()
+    pods.put(
+        Key(cluster.namespace, name_of(seen)),
+        Pod(seen["metadata"]["uid"], created, names_of_templates, names_of_templates),
+    )
+    return pods
+
+
+def repairer(replica: Running) -> Repair:
+    """Return what repairs by a replica's caches, and may put anything back."""
+    view = replica.parts.view
+    api, ledger = TemplateApi(replica.api, view.discovery, replica.metrics), Ledger(view.templates)
+    return Repair(replica.api, api, ledger, replica.parts.store, view.discovery, replica.metrics, lambda *about: True)
+
+
+def test_only_a_pod_that_is_older_than_its_template_is_woken_and_once(cluster: Cluster, run: Run) -> None:
+    replica = run()
+    pod, wanted = converted("user")
+    cluster.client.create(cluster.here(wanted))
+    created = cached(replica, cluster, wanted).created
+    seen = cluster.client.create(cluster.here(pod))
+    repair = repairer(replica)
+    repair.run(waiting_pods(cluster, seen, created), always)
+    assert WOKEN not in cluster.client.read(seen)["metadata"]["annotations"]
+    repair.run(waiting_pods(cluster, seen, "2020-01-01T00:00:00Z"), always)
+    assert WOKEN in cluster.client.read(seen)["metadata"]["annotations"]
+    cluster.client.patch(seen, {"metadata": {"annotations": {WOKEN: None}}}, MERGE_PATCH)
+    repair.run(waiting_pods(cluster, seen, "2020-01-01T00:00:00Z"), always)
+    assert WOKEN not in cluster.client.read(seen)["metadata"]["annotations"]
+
+
 def test_a_template_that_only_the_cache_lacks_is_not_put_back(cluster: Cluster, run: Run) -> None:
     replica = run()
-    view = replica.parts.view
-    view.templates.stop()
+    replica.parts.view.templates.stop()
     pod, wanted = converted("user")
     cluster.client.create(cluster.here(wanted))
     seen = cluster.client.create(cluster.here(pod))
-    name = name_of(wanted)
-    pods: Cache[Pod] = Cache()
-    waiting = Pod(seen["metadata"]["uid"], seen["metadata"]["creationTimestamp"], frozenset({name}), frozenset({name}))
-    pods.put(Key(cluster.namespace, "user"), waiting)
-    ledger = Ledger(view.templates)
-    api = TemplateApi(replica.api, view.discovery, replica.metrics)
-    repair = Repair(
-        replica.api, api, ledger, replica.parts.store, view.discovery, replica.metrics, lambda *about: True
-    )  # fmt: skip
-    repair.run(pods, always)
+    repairer(replica).run(waiting_pods(cluster, seen, seen["metadata"]["creationTimestamp"]), always)
     assert replica.count("template_operations", operation="get", result="ok") == 1
     assert replica.count("template_operations", operation="restore", result="ok") == 0
     assert WOKEN not in cluster.client.read(seen)["metadata"]["annotations"]
