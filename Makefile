@@ -92,6 +92,7 @@ format: $(DEV) ## rewrite the code in the agreed format, with ruff's safe fixes
 bench: $(DEV) ## measure, and write the figures as JSON
 	$(BIN)/python tests/bench
 	PYTHONPATH=tests $(BIN)/python -m bench.webhook
+	PYTHONPATH=tests $(BIN)/python -m bench.creations
 
 .PHONY: test-lowest
 test-lowest: $(UV) ## the tests with the lowest dependencies that pyproject.toml allows

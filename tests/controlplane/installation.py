@@ -55,6 +55,10 @@ class Installation:
         """That account as the API server's authentication calls it."""
         return f"system:serviceaccount:{NAMESPACE}:{self.service_account}"
 
+    def configuration(self) -> Object:
+        """Return the webhook configuration as it is stored now."""
+        return self.plane.client.read(one(list(self.objects), "MutatingWebhookConfiguration"))
+
     def create(self) -> None:
         """Create everything that needs no kubelet."""
         for obj in self._created():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from controlplane.cluster import ControlPlane
 
-PROGRAM = (sys.executable, "-m", "gpu2dra_webhook")
+PROGRAM = "gpu2dra_webhook"
 # Free ports, and nobody outside of this machine.
 _ARGUMENTS = ("--bind-address=127.0.0.1", "--port=0", "--metrics-port=0", "--log-format=json")
 _READY_SECONDS = 60.0
@@ -91,7 +91,8 @@ class Replica:
 class Replicas:
     """The replicas behind one Service. A context manager: at its end all of them end, whatever they are doing.
 
-    `address` is ClusterIP and port of the Service, `arguments` those of the container beside what makes it run here.
+    `address` is ClusterIP and port of the Service, `arguments` those of the container beside what makes it run here,
+    `program` another module in place of the webhook.
     """
 
     def __init__(
@@ -101,10 +102,11 @@ class Replicas:
         kubeconfig: Path,
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
+        program: str = PROGRAM,
     ) -> None:
         self._plane = plane
         self._address = address
-        self._command = [*PROGRAM, *arguments, f"--kubeconfig={kubeconfig}", *_ARGUMENTS]
+        self._command = [sys.executable, "-m", program, *arguments, f"--kubeconfig={kubeconfig}", *_ARGUMENTS]
         self._environment = dict(environment or {})
         self._daemons = Daemons(plane.logs)
         self._serving: list[Replica] = []
