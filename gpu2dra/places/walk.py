@@ -29,6 +29,7 @@ MAX_VISITS = 64
 MAX_FINDINGS = 25
 """How many findings of one row one object gives; the last one counts the rest."""
 
+_COLLECTIONS = (dict, list)
 _AUTOSCALER_TAG = "k8s.io/cluster-autoscaler/node-template/resources/"
 _LABEL_VALUES = frozenset({"true", "false", "present", "exists", "yes", "no", ""})
 _LOOKALIKE = re.compile(rf"(?:{LOOKALIKE_WORD})$", re.IGNORECASE)
@@ -116,20 +117,31 @@ def _rows(api: str, kind: str) -> tuple[Place, ...]:
 
 def _hits(obj: Any) -> Iterator[_Hit]:
     """Walk `obj` in document order, without recursion, and yield the legacy names that are no look-alikes."""
-    visits: Counter[int] = Counter()
-    stack: list[tuple[_Trail | None, Any]] = [(None, obj)]
+    visits: dict[int, int] = {id(obj): 1}
+    stack: list[tuple[_Trail | None, Any, Iterator[tuple[Any, Any]]]] = []
+    if isinstance(obj, _COLLECTIONS):
+        stack.append((None, obj, _members(obj)))
+    elif isinstance(obj, str) and _may_name(obj):
+        yield from _scalar_hit(None, obj)
     while stack:
-        trail, value = stack.pop()
-        if trail is not None and isinstance(trail.parent, dict) and _may_name(trail.step):
-            yield from _key_hit(trail, value)
-        if isinstance(value, str):
-            if _may_name(value):
-                yield from _scalar_hit(trail, value)
-        elif isinstance(value, dict | list):
-            visits[id(value)] += 1
-            if visits[id(value)] <= MAX_VISITS:
-                pairs = value.items() if isinstance(value, dict) else enumerate(value)
-                stack.extend([(_Trail(trail, value, str(step)), child) for step, child in pairs][::-1])
+        trail, parent, rest = stack[-1]
+        for step, value in rest:
+            if isinstance(step, str) and ("nvidia" in step or "volcano.sh/" in step):
+                yield from _key_hit(_Trail(trail, parent, step), value)
+            if isinstance(value, str):
+                if "nvidia" in value or "volcano.sh/" in value:
+                    yield from _scalar_hit(_Trail(trail, parent, str(step)), value)
+            elif isinstance(value, _COLLECTIONS):
+                count = visits[id(value)] = visits.get(id(value), 0) + 1
+                if count <= MAX_VISITS:
+                    stack.append((_Trail(trail, parent, str(step)), value, _members(value)))
+                    break
+        else:
+            stack.pop()
+
+
+def _members(value: dict[Any, Any] | list[Any]) -> Iterator[tuple[Any, Any]]:
+    return iter(value.items()) if isinstance(value, dict) else enumerate(value)
 
 
 def _may_name(text: str) -> bool:

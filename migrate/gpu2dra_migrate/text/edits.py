@@ -16,11 +16,22 @@ from gpu2dra_migrate.text.emit import FlowStyle, Layout, NotPlain, Verbatim, blo
 from gpu2dra_migrate.text.flow_edits import edit_flow_mapping, edit_flow_sequence
 from gpu2dra_migrate.text.layout import dash_offset, layout_of, refined
 from gpu2dra_migrate.text.new_documents import insertion
-from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence, compose, last_text
+from gpu2dra_migrate.text.nodes import (
+    Alias,
+    Document,
+    Mapping,
+    Node,
+    Raw,
+    Scalar,
+    Sequence,
+    compose,
+    last_text,
+    place_of,
+)
 from gpu2dra_migrate.text.overlay import MapEdit, New, SeqEdit, Value, data_of, lay_over
 from gpu2dra_migrate.text.patch import tokens_of
 from gpu2dra_migrate.text.source import Source, Splice
-from gpu2dra_migrate.text.values import key_string
+from gpu2dra_migrate.text.values import key_names
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -221,21 +232,18 @@ def locate(document: Document, pointer: str) -> tuple[int, int]:
 
     What an alias or a merge key brings in is found at the alias's key, or at the `<<`.
     """
-    node = document.root
-    place: Node | None = node
+    node: Raw | None = document.root
+    place = node
     for token in tokens_of(pointer):
         if isinstance(node, Mapping):
-            found = None
-            for key, value in node.pairs():
-                if not isinstance(key, Mapping | Sequence) and key_string(key) == token:
-                    found = key, value
-            if found is None:
-                merge = next((key for key, _ in node.pairs() if isinstance(key, Scalar) and key.value == "<<"), None)
-                place = merge or place
+            names = key_names(node)
+            if token not in names:
+                place = node.raw[2 * names.index(None)] if None in names else place
                 break
-            place, node = found
-        elif isinstance(node, Sequence) and token.isdigit() and int(token) < len(node.children):
-            place = node = node.children[int(token)]
+            last = len(names) - 1 - names[::-1].index(token)
+            place, node = node.raw[2 * last : 2 * last + 2]
+        elif isinstance(node, Sequence) and token.isdigit() and int(token) < len(node.raw):
+            place = node = node.raw[int(token)]
         else:
             break
-    return (place.line + 1, place.column + 1) if place is not None else (1, 1)
+    return place_of(place) if place is not None else (1, 1)

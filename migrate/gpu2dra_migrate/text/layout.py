@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from gpu2dra_migrate.text.emit import FlowStyle, Layout
-from gpu2dra_migrate.text.nodes import Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.nodes import Document, Mapping, Raw, Scalar, Sequence, place_of
 from gpu2dra_migrate.text.source import Source
 
 _COMMA = re.compile(r"(?:\s|#[^\n]*)*,")
@@ -16,14 +16,14 @@ _BLANKS = re.compile(r"[ \t]*")
 def layout_of(source: Source, document: Document) -> Layout:
     """Return the layout of the first nested block mapping and of the first block list below a key of the document."""
     layout, step_found, list_found = Layout(), False, False
-    todo: list[Node] = [document.root] if document.root is not None else []
+    todo: list[Raw] = [document.root] if document.root is not None else []
     while todo and not (step_found and list_found):
         node = todo.pop()
         if not isinstance(node, Mapping | Sequence) or node.flow:
             continue
-        values = node.children
+        values = node.raw
         if isinstance(node, Mapping):
-            values = node.children[1::2]
+            values = node.raw[1::2]
             shown = refined(source, layout, node)
             if not step_found and any(isinstance(value, Mapping) and not value.flow for value in values):
                 layout, step_found = replace(layout, step=shown.step), True
@@ -35,19 +35,19 @@ def layout_of(source: Source, document: Document) -> Layout:
 
 def refined(source: Source, layout: Layout, node: Mapping | Sequence) -> Layout:
     """Return `layout` as the entries of `node` show it, the last one of each sort counting."""
-    if node.flow or not node.children:
+    if node.flow or not node.raw:
         return layout
     step, offset, dash = layout.step, layout.offset, layout.dash
     lists: list[Sequence] = []
     if isinstance(node, Sequence):
         lists.append(node)
     else:
-        column = node.children[0].column
-        for value in node.children[1::2]:
+        column = place_of(node.raw[0])[1]
+        for value in node.raw[1::2]:
             if isinstance(value, Mapping) and not value.flow:
-                step = value.children[0].column - column or step
+                step = place_of(value.raw[0])[1] - column or step
             elif isinstance(value, Sequence) and not value.flow:
-                offset = dash_column(source, value) - column
+                offset = dash_column(source, value) + 1 - column
                 lists.append(value)
     for item in lists:
         first = item.children[0]

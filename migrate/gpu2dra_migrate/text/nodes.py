@@ -3,13 +3,16 @@
 libyaml's own marks are right where a node starts. Where it ends they are not: the end mark of a block mapping or
 sequence lies after the comments and blank lines that follow it, that of a block scalar after its trailing blank
 lines. Nodes here end where their last leaf ends.
+
+Most leaves are looked at for their value only. So a collection keeps them as the events that the parser gave, which
+`gpu2dra_migrate.text.values` reads as they are, and makes nodes of them when somebody asks where they stand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ruamel.yaml.cyaml import CParser
 from ruamel.yaml.error import YAMLError
@@ -17,6 +20,7 @@ from ruamel.yaml.events import (
     AliasEvent,
     DocumentEndEvent,
     DocumentStartEvent,
+    Event,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -34,66 +38,135 @@ MAX_NODES = 2_000_000
 """Nodes that a document may have with all aliases followed, so that a few lines cannot fill the memory."""
 
 
-class Scalar:
-    """A leaf. `start` counts from its anchor or tag, `style` is '' (plain), "'", '"', '|' or '>'."""
+class _Placed:
+    """What all nodes have: the event that begins one, and the text that the parser saw with the length of its BOM."""
 
-    __slots__ = ("anchor", "column", "end", "line", "plain", "start", "style", "tag", "value")
+    __slots__ = ("_end", "_origin", "event")
 
-    def __init__(  # noqa: PLR0913, PLR0917 - positional: thousands are made for one file
-        self,
-        value: str,
-        style: str,
-        plain: bool,
-        start: int,
-        end: int,
-        line: int,
-        column: int,
-        anchor: str | None,
-        tag: str | None,
-    ) -> None:
-        self.value = value
-        self.style = style
-        self.plain = plain
-        self.start = start
-        self.end = end
-        self.line = line
-        self.column = column
-        self.anchor = anchor
-        self.tag = tag
+    def __init__(self, event: Any, origin: tuple[str, int]) -> None:
+        self.event = event
+        self._origin = origin
+        self._end = -1
+
+    @property
+    def start(self) -> int:
+        """Where it starts, with its anchor and tag, in characters."""
+        start: int = self.event.start_mark.index + self._origin[1]
+        return start
+
+    @property
+    def line(self) -> int:
+        """The line of `start`, counted from 0."""
+        line: int = self.event.start_mark.line
+        return line
+
+    @property
+    def column(self) -> int:
+        """The column of `start`, counted from 0."""
+        column: int = self.event.start_mark.column
+        return column
+
+    @property
+    def anchor(self) -> str | None:
+        """The name behind `&`."""
+        anchor: str | None = self.event.anchor
+        return anchor
+
+    @property
+    def tag(self) -> str | None:
+        """The tag, written out."""
+        tag: str | None = self.event.ctag
+        return tag
 
 
-class Alias:
+class Scalar(_Placed):
+    """A leaf."""
+
+    __slots__ = ()
+
+    event: ScalarEvent
+
+    @property
+    def value(self) -> str:
+        """Its text, without quotes and indentation."""
+        value: str = self.event.value
+        return value
+
+    @property
+    def style(self) -> str:
+        """How it is written: '' (plain), "'", '"', '|' or '>'."""
+        style: str = self.event.style
+        return style
+
+    @property
+    def plain(self) -> bool:
+        """Whether it has neither quotes nor a tag."""
+        return bool(self.event.implicit[0])
+
+    @property
+    def end(self) -> int:
+        """Where it ends, in characters."""
+        if self._end < 0:
+            (text, shift), event = self._origin, self.event
+            end = event.end_mark.index
+            block = event.style in {"|", ">"}
+            self._end = (block_scalar_end(text, event.start_mark.index, end) if block else end) + shift
+        return self._end
+
+
+class Alias(_Placed):
     """`*anchor`; `target` is the node that the name stood for at this place."""
 
-    __slots__ = ("anchor", "column", "end", "line", "start", "target")
+    __slots__ = ("target",)
 
-    def __init__(self, target: Node, start: int, end: int, line: int, column: int) -> None:
+    def __init__(self, target: Node, event: AliasEvent, origin: tuple[str, int]) -> None:
+        super().__init__(event, origin)
         self.target = target
-        self.start = start
-        self.end = end
-        self.line = line
-        self.column = column
-        self.anchor: str | None = None
+
+    @property
+    def anchor(self) -> None:
+        """An alias has no anchor of its own."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends, in characters."""
+        end: int = self.event.end_mark.index + self._origin[1]
+        return end
 
 
-class _Collection:
-    __slots__ = ("anchor", "children", "column", "end", "flow", "line", "start", "tag")
+class _Collection(_Placed):
+    __slots__ = ("_nodes", "flow", "raw")
 
-    def __init__(
-        self, flow: bool, start: int, end: int, line: int, column: int, anchor: str | None, tag: str | None
-    ) -> None:
-        self.children: list[Node] = []
-        self.flow = flow
-        self.start = start
-        self.end = end
-        self.line = line
-        self.column = column
-        self.anchor = anchor
-        self.tag = tag
+    def __init__(self, event: MappingStartEvent | SequenceStartEvent, origin: tuple[str, int]) -> None:
+        self.event = event
+        self.raw: list[Raw] = []
+        self.flow: bool = event.flow_style
+        self._origin = origin
+        self._end = -1
+        self._nodes: list[Node] | None = None
+
+    @property
+    def children(self) -> list[Node]:
+        """What it holds, as nodes that know their place; the same nodes each time."""
+        if self._nodes is None:
+            origin = self._origin
+            self._nodes = [Scalar(item, origin) if isinstance(item, ScalarEvent) else item for item in self.raw]
+        return self._nodes
+
+    @property
+    def end(self) -> int:
+        """The offset behind the closing bracket, or behind the last leaf of a block collection."""
+        if self._end < 0:
+            self._end = self.children[-1].end
+        return self._end
+
+    def close(self, event: MappingEndEvent | SequenceEndEvent) -> None:
+        """Take the end of a flow collection from the event of its bracket."""
+        self._end = event.end_mark.index + self._origin[1]
 
 
 class Mapping(_Collection):
-    """A mapping; `children` holds keys and values in turn. `column` is that of the anchor or tag, if there is one."""
+    """A mapping; `raw` holds keys and values in turn. `column` is that of the anchor or tag, if there is one."""
 
     __slots__ = ()
 
@@ -103,12 +176,14 @@ class Mapping(_Collection):
 
 
 class Sequence(_Collection):
-    """A sequence; `children` holds its items. A block one starts at its first dash (or its anchor or tag)."""
+    """A sequence; `raw` holds its items. A block one starts at its first dash (or its anchor or tag)."""
 
     __slots__ = ()
 
 
 Node: TypeAlias = Scalar | Mapping | Sequence | Alias
+Raw: TypeAlias = ScalarEvent | Node
+"""A node, or a leaf that nobody has asked about: an event that holds its `value`, `ctag` and `implicit`."""
 
 
 class Document:
@@ -117,15 +192,15 @@ class Document:
     `marker` is the offset of its `---` (-1: none), `start` that of the first directive, marker or content, `close`
     that of its `...` (-1: none), `end` where the next document or the end of the text begins. `root` is None when
     the document holds nothing. `aliases` lists the aliases in order, `repeating` the mappings that seem to hold a
-    key twice.
+    key twice, as soon as somebody has read its data.
     """
 
     __slots__ = ("aliases", "close", "directives", "end", "marker", "repeating", "root", "start")
 
-    def __init__(self, start: int, marker: int, directives: tuple[str, ...]) -> None:
-        self.start = start
-        self.marker = marker
-        self.directives = directives
+    def __init__(self, event: DocumentStartEvent, shift: int) -> None:
+        self.start: int = event.start_mark.index + shift
+        self.marker: int = event.end_mark.index - 3 + shift if event.explicit else -1
+        self.directives = (*["%YAML"] * bool(event.version), *["%TAG"] * bool(event.tags))
         self.close = -1
         self.end = -1
         self.root: Node | None = None
@@ -147,117 +222,117 @@ def compose(text: str) -> list[Document]:
     """
     shift = 1 if text.startswith(BOM) else 0
     try:
-        documents = _compose(text[shift:])
+        documents = _compose((text[shift:], shift))
     except (YAMLError, UnicodeError) as error:
         raise syntax_error(error, text[shift:]) from None
-    if shift:
-        _shift(documents)
     for document, following in pairwise(documents):
         document.end = following.start
     if documents:
         documents[-1].end = len(text)
+    for document in documents:
+        if document.aliases and document.root is not None:
+            _check_growth(document.root)
     return documents
 
 
-def _compose(text: str) -> list[Document]:  # noqa: C901 - one loop, since calls would cost more than the work
+def _compose(origin: tuple[str, int]) -> list[Document]:  # noqa: C901 - one loop, since calls would cost more than the work
     documents: list[Document] = []
-    get = CParser(text).get_event
+    get = CParser(origin[0]).get_event
     stack: list[Mapping | Sequence] = []
     anchors: dict[str, Node] = {}
-    weights: dict[int, int] = {}
-    heights: dict[int, int] = {}
-    peaks: list[int] = [0]
-    count = 0
-    document = Document(0, -1, ())
-    top: list[Node] = []
+    top: list[Raw] = []
     append = top.append
     while (event := get()) is not None:
         kind = type(event)
-        mark = event.start_mark
         if kind is ScalarEvent:
-            count += 1
-            start, end, style = mark.index, event.end_mark.index, event.style
-            if style in {"|", ">"}:
-                end = block_scalar_end(text, start, end)
-            anchor = event.anchor
-            node = Scalar(event.value, style, event.implicit[0], start, end, mark.line, mark.column, anchor, event.tag)
-            if anchor is not None:
-                anchors[anchor] = node
-            append(node)
+            if event.anchor is not None:
+                scalar = Scalar(event, origin)
+                anchors[event.anchor] = scalar
+                append(scalar)
+            else:
+                append(event)
         elif kind is MappingStartEvent or kind is SequenceStartEvent:
-            anchor = event.anchor
-            collection = (Mapping if kind is MappingStartEvent else Sequence)(
-                event.flow_style, mark.index, -1, mark.line, mark.column, anchor, event.tag
-            )
-            if anchor is not None:
-                anchors[anchor] = collection
-                weights[id(collection)] = -count
-            count += 1
+            collection = Mapping(event, origin) if kind is MappingStartEvent else Sequence(event, origin)
+            if event.anchor is not None:
+                anchors[event.anchor] = collection
             append(collection)
             stack.append(collection)
-            peaks.append(len(stack))
             if len(stack) > MAX_DEPTH:
-                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"nested deeper than {MAX_DEPTH} levels")
-            append = collection.children.append
+                raise _error(event, f"nested deeper than {MAX_DEPTH} levels")
+            append = collection.raw.append
         elif kind is MappingEndEvent or kind is SequenceEndEvent:
             closed = stack.pop()
-            children = closed.children
-            closed.end = event.end_mark.index if closed.flow else children[-1].end
-            peak = peaks.pop()
-            peaks[-1] = max(peaks[-1], peak)
-            if closed.anchor is not None:
-                weights[id(closed)] += count
-                heights[id(closed)] = peak - len(stack)
-            if kind is MappingEndEvent and len({getattr(key, "value", None) for key in children[::2]}) * 2 != len(
-                children
-            ):
-                document.repeating.append(closed)  # type: ignore[arg-type]  # the end event says that it is a Mapping
-            append = stack[-1].children.append if stack else top.append
+            if closed.flow:
+                closed.close(event)
+            append = stack[-1].raw.append if stack else top.append
         elif kind is AliasEvent:
-            target = anchors.get(event.anchor)
-            if target is None:
-                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"unknown anchor {event.anchor!r}")
-            if target.end < 0:
-                raise YamlSyntaxError(mark.line + 1, mark.column + 1, f"anchor {event.anchor!r} contains itself")
-            count += weights.get(id(target), 1)
-            peaks[-1] = max(peaks[-1], len(stack) + heights.get(id(target), 0))
-            if count > MAX_NODES or peaks[-1] > MAX_DEPTH:
-                raise YamlSyntaxError(mark.line + 1, mark.column + 1, "the aliases grow beyond all measure")
-            alias = Alias(target, mark.index, event.end_mark.index, mark.line, mark.column)
-            document.aliases.append(alias)
+            alias = Alias(_target(event, anchors, stack), event, origin)
+            documents[-1].aliases.append(alias)
             append(alias)
         elif kind is DocumentStartEvent:
-            marker = event.end_mark.index - 3 if event.explicit else -1
-            directives = tuple(["%YAML"] * bool(event.version) + ["%TAG"] * bool(event.tags))
-            document = Document(mark.index, marker, directives)
-            documents.append(document)
+            documents.append(Document(event, origin[1]))
             anchors.clear()
-            count = peaks[0] = 0
         elif kind is DocumentEndEvent:
-            document.close = mark.index if event.explicit else -1
-            root = top.pop()
-            if not (type(root) is Scalar and root.plain and root.start == root.end and root.anchor is None):
-                document.root = root
+            _end(documents[-1], event, top.pop(), origin)
     return documents
+
+
+def _target(event: AliasEvent, anchors: dict[str, Node], stack: list[Mapping | Sequence]) -> Node:
+    target = anchors.get(event.anchor)
+    if target is None:
+        raise _error(event, f"unknown anchor {event.anchor!r}")
+    if any(target is collection for collection in stack):
+        raise _error(event, f"anchor {event.anchor!r} contains itself")
+    return target
+
+
+def _end(document: Document, event: DocumentEndEvent, root: Raw, origin: tuple[str, int]) -> None:
+    document.close = event.start_mark.index + origin[1] if event.explicit else -1
+    if isinstance(root, ScalarEvent):
+        root = Scalar(root, origin)
+    if not (isinstance(root, Scalar) and root.plain and root.start == root.end and root.anchor is None):
+        document.root = root
+
+
+def _error(event: Event, problem: str) -> YamlSyntaxError:
+    return YamlSyntaxError(event.start_mark.line + 1, event.start_mark.column + 1, problem)
+
+
+def _check_growth(root: Node) -> None:
+    """Raise YamlSyntaxError at the alias with which a document becomes too deep or too large, all aliases followed."""
+    count = 0
+    sizes: dict[int, tuple[int, int]] = {}
+
+    def height_of(node: Raw, depth: int) -> int:
+        """Count what `node` holds, and return how many levels of collections it has."""
+        nonlocal count
+        if isinstance(node, Alias):
+            size, height = sizes.get(id(node.target), (1, 0))
+            count += size
+            if count > MAX_NODES or depth + height > MAX_DEPTH:
+                raise YamlSyntaxError(node.line + 1, node.column + 1, "the aliases grow beyond all measure")
+            return height
+        before, height = count, 0
+        count += 1
+        if isinstance(node, Mapping | Sequence):
+            for item in node.raw:
+                height = max(height, height_of(item, depth + 1))
+            height += 1
+            if node.anchor is not None:
+                sizes[id(node)] = (count - before, height)
+        return height
+
+    height_of(root, 0)
+
+
+def place_of(node: Raw) -> tuple[int, int]:
+    """Return line and column of a node for people, counted from 1."""
+    mark = node.start_mark if isinstance(node, ScalarEvent) else node.event.start_mark
+    return mark.line + 1, mark.column + 1
 
 
 def last_text(node: Node | None) -> Scalar | None:
     """Return the block scalar that the text of `node` ends in, or None if it ends in something else."""
-    while isinstance(node, Mapping | Sequence) and node.children and not node.flow:
+    while isinstance(node, Mapping | Sequence) and node.raw and not node.flow:
         node = node.children[-1]
     return node if isinstance(node, Scalar) and node.style in {"|", ">"} else None
-
-
-def _shift(documents: list[Document]) -> None:
-    """Move all offsets behind the BOM that the parser has not seen."""
-    for document in documents:
-        document.start += 1
-        document.marker += document.marker >= 0
-        document.close += document.close >= 0
-        nodes: list[Node] = [document.root] if document.root is not None else []
-        while nodes:
-            node = nodes.pop()
-            node.start += 1
-            node.end += 1
-            if isinstance(node, Mapping | Sequence):
-                nodes.extend(node.children)

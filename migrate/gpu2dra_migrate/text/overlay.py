@@ -7,9 +7,9 @@ from typing import Any, TypeAlias
 
 from gpu2dra.model import Operation
 from gpu2dra_migrate.errors import ALIAS, DUPLICATE_KEY, MERGE_KEY, CannotEdit
-from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Sequence, place_of
 from gpu2dra_migrate.text.patch import BadOperation, list_index, patch_one, tokens_of
-from gpu2dra_migrate.text.values import is_merge, key_string, to_data
+from gpu2dra_migrate.text.values import key_names, merged, to_data
 
 MAX_OWN_COPY = 80
 """Scalars that an alias may stand for when an operation goes through it and it has to become a copy of its own."""
@@ -34,18 +34,17 @@ class MapEdit:
         self.node = node
         self.entries: dict[str | int, Entry] = {}
         self.positions: dict[str, int] = {}
-        merges: list[tuple[int, Node]] = []
-        for index, (key, value) in enumerate(node.pairs()):
-            if is_merge(key):
-                merges.append((index, value))
+        self.merged: dict[str, int] = {}
+        for index, (name, value) in enumerate(zip(key_names(node), node.children[1::2], strict=True)):
+            if name is None:
+                self.merged |= dict.fromkeys(merged(value), index)
                 self.entries[index] = Entry(index, value)
                 continue
-            name = key_string(key)
             if name in self.positions:
+                key = node.children[2 * index]
                 raise refuse(key, DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
             self.positions[name] = index
             self.entries[name] = Entry(index, value)
-        self.merged: dict[str, int] = {name: index for index, value in merges for name in _merged_names(value, node)}
 
     def child(self, name: str, pointer: str) -> Entry:
         """Return the entry under `name`; raise if there is none, or if a merge key has a say in it."""
@@ -199,13 +198,6 @@ def size_of(data: Any) -> int:
     return (sum(map(size_of, data)) or 1) if isinstance(data, list) else 1
 
 
-def _merged_names(value: Node, mapping: Mapping) -> Iterable[str]:
-    probe = Mapping(True, mapping.start, mapping.end, mapping.line, mapping.column, None, None)
-    probe.children = [Scalar("<<", "", True, value.start, value.start, value.line, value.column, None, None), value]
-    names: Iterable[str] = to_data(probe)
-    return names
-
-
 def _value_of(operation: Operation) -> tuple[str, New]:
     """Return the kind of an operation and its value, copied; raise BadOperation for an unknown kind."""
     kind = operation["op"]
@@ -214,4 +206,4 @@ def _value_of(operation: Operation) -> tuple[str, New]:
 
 def refuse(node: Node, code: str, message: str) -> CannotEdit:
     """Return the error to raise for a node that an operation cannot change."""
-    return CannotEdit(code, message, node.line + 1, node.column + 1)
+    return CannotEdit(code, message, *place_of(node))

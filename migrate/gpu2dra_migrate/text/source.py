@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from gpu2dra_migrate.errors import LAYOUT, CannotEdit, ProofFailed
-from gpu2dra_migrate.text.nodes import BOM, Alias, Mapping, Node, Scalar
+from gpu2dra_migrate.text.nodes import BOM, Alias, Mapping, Node, Scalar, place_of
 
 _BLANK_REST = re.compile(r"[ \t]*(?:#[^\n]*)?(?=\r?\n|\r?\Z)")
 _COMMENT_LINE = re.compile(r"[ \t]*#")
@@ -119,7 +119,7 @@ class Source:
 
     def refuse(self, node: Node, message: str, code: str = LAYOUT) -> CannotEdit:
         """Return the error to raise for a place that cannot be edited."""
-        return CannotEdit(code, message, node.line + 1, node.column + 1)
+        return CannotEdit(code, message, *place_of(node))
 
 
 def arrange(text: str, splices: Iterable[Splice], *, needs_break: bool = False) -> list[Splice]:

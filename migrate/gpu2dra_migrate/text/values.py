@@ -14,8 +14,10 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from ruamel.yaml.events import ScalarEvent
+
 from gpu2dra_migrate.errors import YamlSyntaxError
-from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Scalar, Sequence
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Raw, Scalar, Sequence, place_of
 
 _TAG = "tag:yaml.org,2002:"
 _FITS: dict[str, tuple[type, ...]] = {"int": (int,), "float": (int, float), "bool": (bool,), "null": (type(None),)}
@@ -27,7 +29,10 @@ _CONSTANTS: dict[str, Any] = {
     **dict.fromkeys((".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF"), math.inf),
     **dict.fromkeys(("-.inf", "-.Inf", "-.INF"), -math.inf),
 }
-_HINTS = frozenset("+-.0123456789yYnNtTfFoO~")
+_NUMERIC = frozenset("+-.0123456789")
+"""A plain scalar that does not begin with one of these, and is no constant, is the string that it looks like."""
+_NO_KEYS = frozenset({*_CONSTANTS, "<<"})
+"""Plain scalars that, as keys, are not the string that they look like."""
 _TIMESTAMP = re.compile(r"\d{4}-\d\d?-\d\d?(?:[Tt ]\d\d?:\d\d?:\d\d?(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _INTEGER = re.compile(r"([-+]?)(?:0[xX]([0-9a-fA-F]+)|0[bB]([01]+)|0[oO]?([0-7]+)|(0|[1-9][0-9]*))")
@@ -39,44 +44,68 @@ _FIXED = (-4, 6)  # exponents that Go's 'g' writes without one
 def to_data(node: Document | Node | None) -> Any:
     """Return the plain data of a document or node: aliases as copies, merge keys applied, the last of two keys.
 
-    A float that has no fraction comes as an int, as it does after JSON. Raise YamlSyntaxError for what kubectl
-    refuses: a tag that its value does not fit, a key that is no scalar, a merge of something else than mappings.
+    A float that has no fraction comes as an int, as it does after JSON. `repeating` of a document is found out as well.
+    Raise YamlSyntaxError for what kubectl refuses: a tag that its value does not fit, a key that is no scalar, a merge
+    of something else than mappings.
     """
-    if type(node) is Scalar:
-        if node.plain and node.tag is None:
-            value = node.value
-            return resolve(value) if value[:1] in _HINTS or not value else value
-        return _tagged(node)
+    repeating: list[Mapping] = []
+    if isinstance(node, Document):
+        node.repeating = repeating
+        node = node.root
+    return None if node is None else _data(node, repeating)
+
+
+def _data(node: Raw, repeating: list[Mapping]) -> Any:
+    if type(node) is ScalarEvent:
+        value = node.value
+        return _leaf(node) if value in _CONSTANTS or value[:1] in _NUMERIC or node.ctag is not None else value
     if type(node) is Mapping:
-        data: dict[str, Any] = {}
-        children = node.children
-        for position in range(0, len(children), 2):
-            key = children[position]
-            if type(key) is Scalar and key.plain and key.tag is None and key.value[:1] not in _HINTS and key.value:
-                if key.value == "<<":
-                    _merge(children[position + 1], data)
-                    continue
-                data[key.value] = to_data(children[position + 1])
-            elif is_merge(key):
-                _merge(children[position + 1], data)
-            else:
-                data[key_string(key)] = to_data(children[position + 1])
-        return data
+        return _mapping(node, repeating)
     if type(node) is Sequence:
-        return [to_data(item) for item in node.children]
+        return [_data(item, repeating) for item in node.raw]
     if type(node) is Alias:
-        return to_data(node.target)
-    return to_data(node.root) if isinstance(node, Document) else None
+        return _data(node.target, [])
+    event = _event_of(node)
+    return None if event is None else _leaf(event)
+
+
+def _mapping(node: Mapping, repeating: list[Mapping]) -> dict[str, Any]:
+    data: dict[str, Any] = {}
+    merges = False
+    children = iter(node.raw)
+    for key, item in zip(children, children, strict=True):
+        name = key.value if type(key) is ScalarEvent and key.ctag is None else ""
+        if name in _NO_KEYS or name[:1] in _NUMERIC:
+            if is_merge(key):
+                data.update(merged(item))  # over keys that stood before it: go-yaml v2 goes by the order of the text
+                merges = True
+                continue
+            name = key_string(key)
+        data[name] = _data(item, repeating)
+    if merges or len(data) * 2 != len(node.raw):
+        repeating.append(node)
+    return data
+
+
+def _event_of(node: Raw) -> ScalarEvent | None:
+    """Return the event of a scalar, None for any other node."""
+    return node.event if isinstance(node, Scalar) else node if isinstance(node, ScalarEvent) else None
+
+
+def _leaf(event: ScalarEvent) -> Any:
+    """Return what a scalar means, by its tag, its quotes or its looks."""
+    if event.ctag is None:
+        return resolve(event.value) if event.implicit[0] else event.value
+    return _tagged(event)
 
 
 def resolve(value: str) -> Any:
     """Return what a plain scalar without a tag means: bool, int, float, None, or `value` itself."""
     if value in _CONSTANTS:
         return _CONSTANTS[value]
-    hint = value[0]
-    if hint not in _HINTS or hint.isalpha() or hint == "~":
+    if value[0] not in _NUMERIC:
         return value
-    if hint == ".":
+    if value[0] == ".":
         return _float(value) if _FLOAT.fullmatch(value) else value
     if _TIMESTAMP.fullmatch(value):
         return value
@@ -91,72 +120,85 @@ def resolve(value: str) -> Any:
     return _float(digits, value) if _FLOAT.fullmatch(digits) else value
 
 
-def key_string(key: Node) -> str:
+def key_string(key: Raw) -> str:
     """Return the string that a mapping key becomes in JSON; raise YamlSyntaxError for a key that has none."""
     if type(key) is Alias:
         key = key.target
-    if type(key) is Scalar:
-        value = to_data(key)
+    event = _event_of(key)
+    if event is not None:
+        value = _leaf(event)
         if isinstance(value, str):
             return value
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, int | float):
-            integer = isinstance(value, int) and _INTEGER.fullmatch(key.value.replace("_", ""))
+            integer = isinstance(value, int) and _INTEGER.fullmatch(event.value.replace("_", ""))
             return str(value) if integer else _float_key(float(value))
-    raise YamlSyntaxError(key.line + 1, key.column + 1, "a key that is no string, number or boolean")
+    raise _error(key, "a key that is no string, number or boolean")
+
+
+def key_names(node: Mapping) -> list[str | None]:
+    """Return the strings that the keys of a mapping become, None for a merge key; raise as `key_string` does."""
+    return [
+        key.value
+        if type(key) is ScalarEvent and key.ctag is None and key.value not in _NO_KEYS and key.value[:1] not in _NUMERIC
+        else None
+        if is_merge(key)
+        else key_string(key)
+        for key in node.raw[::2]
+    ]
 
 
 def repeated_keys(document: Document) -> Iterator[tuple[str, Node]]:
     """Yield name and node of each key that already stands in the same mapping; merge keys may."""
     for mapping in document.repeating:
         seen: set[str] = set()
-        for key, _ in mapping.pairs():
-            name = key_string(key)
-            if name in seen and not is_merge(key):
-                yield name, key
-            seen.add(name)
+        for name, key in zip(key_names(mapping), mapping.children[::2], strict=True):
+            if name is not None:
+                if name in seen:
+                    yield name, key
+                seen.add(name)
 
 
-def is_merge(key: Node) -> bool:
+def is_merge(key: Raw) -> bool:
     """Tell whether `key` is the merge key `<<` (a quoted one is an ordinary key)."""
-    return type(key) is Scalar and key.value == "<<" and (key.plain or key.tag == f"{_TAG}merge")
+    event = _event_of(key)
+    return event is not None and event.value == "<<" and bool(event.implicit[0] or event.ctag == f"{_TAG}merge")
 
 
-def _merge(value: Node, data: dict[str, Any]) -> None:
-    """Put the merged keys into `data`, over keys that stood before `<<`: go-yaml v2 goes by the order of the text."""
-    target = value.target if isinstance(value, Alias) else value
-    if isinstance(target, Mapping):
-        data.update(to_data(target))
-        return
-    if isinstance(value, Sequence):
-        for item in reversed(value.children):
-            if not isinstance(item.target if isinstance(item, Alias) else item, Mapping):
-                break
-            data.update(to_data(item))
-        else:
-            return
-    raise YamlSyntaxError(value.line + 1, value.column + 1, "a merge key wants a mapping or a list of mappings")
+def merged(value: Raw) -> dict[str, Any]:
+    """Return what the value of a merge key brings in; raise YamlSyntaxError if that is no mapping or list of them."""
+    listed = value.raw[::-1] if isinstance(value, Sequence) else [value]  # the first of the list wins
+    mappings = [item.target if isinstance(item, Alias) else item for item in listed]
+    data: dict[str, Any] = {}
+    for mapping in mappings:
+        if not isinstance(mapping, Mapping):
+            raise _error(value, "a merge key wants a mapping or a list of mappings")
+        data.update(_mapping(mapping, []))
+    return data
 
 
-def _tagged(node: Scalar) -> Any:
-    """Return the value of a scalar that is quoted, or tagged."""
-    tag = node.tag
-    if tag is None or not tag.startswith(_TAG):
-        return node.value
-    kind = tag.removeprefix(_TAG)
+def _tagged(event: ScalarEvent) -> Any:
+    """Return the value of a scalar with a tag."""
+    if not event.ctag.startswith(_TAG):
+        return event.value
+    kind = event.ctag.removeprefix(_TAG)
     if kind == "binary":
         try:
-            return base64.b64decode(node.value).decode("utf-8", "replace")
+            return base64.b64decode(event.value).decode("utf-8", "replace")
         except binascii.Error:
-            raise YamlSyntaxError(node.line + 1, node.column + 1, "!!binary holds no base64") from None
+            raise _error(event, "!!binary holds no base64") from None
     fits = _FITS.get(kind)
     if fits is None:
-        return node.value
-    value = resolve(node.value)
+        return event.value
+    value = resolve(event.value)
     if not isinstance(value, fits) or (isinstance(value, bool) and kind != "bool"):
-        raise YamlSyntaxError(node.line + 1, node.column + 1, f"cannot decode {node.value!r} as a !!{kind}")
+        raise _error(event, f"cannot decode {event.value!r} as a !!{kind}")
     return value
+
+
+def _error(node: Raw, problem: str) -> YamlSyntaxError:
+    return YamlSyntaxError(*place_of(node), problem)
 
 
 def _float(digits: str, otherwise: str | None = None) -> Any:
