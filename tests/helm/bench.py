@@ -12,6 +12,7 @@ from gpu2dra import Context, Keep, Options, plan
 from gpu2dra.kinds import KINDS
 from gpu2dra_migrate.helm.helper import entrance, helper
 from gpu2dra_migrate.helm.program import Helm
+from gpu2dra_migrate.helm.square import sorted_keys
 from gpu2dra_migrate.manifest import objects, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched
 
@@ -70,10 +71,3 @@ def by_core(text: str, options: Options = HELM_OPTIONS) -> list[Any]:
         made = plan(obj, options, context)
         result += [*made.templates, patched(copied(obj), made.operations)]
     return result
-
-
-def sorted_keys(value: Any) -> Any:
-    """Return a copy in whose maps keys stand in the alphabet's order, as in a map of Helm."""
-    if isinstance(value, dict):
-        return {key: sorted_keys(value[key]) for key in sorted(value)}
-    return [sorted_keys(item) for item in value] if isinstance(value, list) else value
