@@ -1,0 +1,129 @@
+"""The conversion of one chart folder, with the proof that it renders what converting its output would give."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpu2dra import Keep
+from gpu2dra.kinds import KINDS
+from gpu2dra_migrate.errors import FileError
+from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
+from gpu2dra_migrate.helm.edits import Target, edits_of
+from gpu2dra_migrate.helm.helper import helper, target_of
+from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
+from gpu2dra_migrate.helm.program import Helm
+from gpu2dra_migrate.helm.prover import Prover, below
+from gpu2dra_migrate.helm.selection import asking, possible, template_of, wanted
+from gpu2dra_migrate.helm.values import KEY, switch
+
+_VALUES_FILE = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
+
+
+def convert_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[Path] = ()) -> ChartConversion:
+    """Return what turns the chart in `folder` into one that renders claims; nothing is written.
+
+    Templates whose output asks for GPUs, with the chart's own values or one of the files in `values`, and those that
+    name a legacy resource render through the helper. What would not render as the core converts it stays as it was,
+    and a note says so.
+    """
+    result = ChartConversion()
+    try:
+        chart = read_chart(folder)
+    except ChartError as error:
+        result.tell(Reason.NOT_A_CHART, folder, str(error))
+        return result
+    choices = replace(choices, options=replace(choices.options, keep=(Keep.HELM,), elsewhere=False))
+    with tempfile.TemporaryDirectory(prefix="gpu2dra-chart-") as room:
+        prover = Prover(chart, choices, helm, Path(room))
+        prover.render_before(values, result)
+        renders = [each for case in prover.cases for each in case.before]
+        templates = possible(chart, wanted(chart, renders, choices, result), choices, result)
+        if templates:
+            _Run(chart, choices, prover, result).convert(templates)
+    return result
+
+
+class _Run:
+    """Takes templates back until what is left is proven.
+
+    A chart may print all its values, and values may be in a layout that is not edited: then the switch is left out of
+    them, where it works all the same.
+    """
+
+    def __init__(self, chart: Chart, choices: Choices, prover: Prover, result: ChartConversion) -> None:
+        self._chart = chart
+        self._choices = choices
+        self._prover = prover
+        self._result = result
+
+    def convert(self, templates: frozenset[Template]) -> None:
+        """Fill the result."""
+        while templates:
+            with_switch, unedited = self._problems(templates, switched=True)
+            problems, _ = self._problems(templates, switched=False) if with_switch else ({}, "")
+            if not problems:
+                self._finish(templates, switched=not with_switch, unedited=unedited)
+                return
+            failing = templates & problems.keys() or templates
+            for template in sorted(failing):
+                problem = problems.get(template) or next(iter(problems.values()))
+                self._result.tell(Reason.NOT_EQUAL, template.path, f"{problem}; left as it was.")
+            templates -= failing
+
+    def _problems(self, templates: frozenset[Template], *, switched: bool) -> tuple[dict[Template, str], str]:
+        """Return what the prover says, and why values or a schema could not be edited."""
+        try:
+            return self._prover.problems(self._targets(templates, switched=switched)), ""
+        except FileError as error:
+            return dict.fromkeys(templates, str(error)), str(error)
+
+    def _targets(self, templates: frozenset[Template], *, switched: bool) -> dict[Path, Target]:
+        """Return by chart folder what it is to hold."""
+        options = self._choices.options
+        texts = [text for chart in self._chart.family() for text in chart.templates.values()]
+        groups = frozenset(group for group, _ in KINDS if group and any(group in text for text in texts))
+        text = helper(options, groups)
+        value = switch(self._choices.mode, target_of(options)) if switched else None
+        folders = {template.chart for template in templates}
+        return {
+            chart.folder: Target(
+                frozenset(template.name for template in templates if template.chart == chart.folder),
+                text,
+                value,
+                tuple(way for way, inner in below(chart) if inner.folder in folders),
+            )
+            for chart in self._chart.family()
+        }
+
+    def _finish(self, templates: frozenset[Template], *, switched: bool, unedited: str) -> None:
+        result, folder = self._result, self._chart.folder
+        if not self._prover.cases:
+            text = "Converted without a proof: with no values that are here does the chart render. Name a file of some."
+            result.tell(Reason.UNPROVEN, folder, text)
+        if unedited:
+            text = f"`{KEY}` could not be added to the values ({unedited}); it works when it is set."
+            result.tell(Reason.CANNOT_EDIT, folder / "values.yaml", text)
+        elif not switched:
+            text = f"The chart prints its values, so `{KEY}` was not added to them; it works when it is set."
+            result.tell(Reason.NO_SWITCH, folder / "values.yaml", text)
+        edits = (edits_of(chart, target) for chart, target in self._targets(templates, switched=switched).items())
+        result.edits = [each for each in edits if each]
+        result.converted = sorted(template.path for template in templates)
+        result.squares = len(self._prover.cases)
+        result.requests = sum(
+            template_of(self._chart, each.source) in templates and asking(each, self._choices.options)
+            for case in self._prover.cases
+            for each in case.before
+        )
+
+
+def values_files(folder: Path) -> list[Path]:
+    """Return the values files in a chart folder beside its own: those with `values` in their name, and all in `ci`."""
+    beside = [file for file in folder.iterdir() if _VALUES_FILE.fullmatch(file.name) and file.name != "values.yaml"]
+    ci = folder / "ci"
+    beside += [file for file in ci.iterdir() if file.suffix in (".yaml", ".yml")] if ci.is_dir() else []
+    return sorted(file for file in beside if file.is_file())

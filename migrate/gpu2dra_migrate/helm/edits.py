@@ -1,0 +1,88 @@
+"""What a conversion does to the files of a chart: templates move without a changed byte, few files are written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpu2dra.model import Object
+from gpu2dra_migrate.errors import FileError
+from gpu2dra_migrate.files import Unreadable, read_text, write_text
+from gpu2dra_migrate.helm.chart import raw
+from gpu2dra_migrate.helm.helper import FILE_NAME, entrance
+from gpu2dra_migrate.helm.values import with_schema, with_switch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LARGEST = 4 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What one chart is to hold: `converted` templates, the `helper`, and the value of the switch (None: no switch).
+
+    `nested` is the way to the values of each chart in this one whose switch the schema has to allow as well.
+    """
+
+    converted: frozenset[str]
+    helper: str
+    switch: Object | None
+    nested: tuple[tuple[str, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Edits:
+    """Files to move and, after that, files to write."""
+
+    moves: Mapping[Path, Path] = field(default_factory=dict)
+    writes: Mapping[Path, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.moves or self.writes)
+
+
+def edits_of(folder: Path, target: Target) -> Edits:
+    """Return what turns the chart in `folder`, converted or not, into `target`.
+
+    Raises FileError for values or a schema that cannot be edited.
+    """
+    base = folder / "templates"
+    moves: dict[Path, Path] = {}
+    writes: dict[Path, str] = {}
+    for name in sorted(target.converted):
+        if not (base / raw(name)).exists():
+            moves[base / name] = base / raw(name)
+        writes[base / name] = f'{{{{ include "{entrance(target.helper)}" (list . {json.dumps(name)}) -}}}}\n'
+    if target.converted:
+        writes[base / FILE_NAME] = target.helper
+    if target.converted and target.switch is not None:
+        values = folder / "values.yaml"
+        writes[values] = with_switch(_text(values), target.switch)
+    schema = folder / "values.schema.json"
+    if schema.is_file() and target.switch is not None:
+        ways: Iterable[tuple[str, ...]] = ((), *target.nested) if target.converted else target.nested
+        writes[schema] = text = _text(schema)
+        for way in ways:
+            writes[schema] = text = with_schema(text, way)
+    changed = {path: text for path, text in writes.items() if path in moves or _text(path) != text}
+    return Edits(moves, changed)
+
+
+def carry_out(edits: Edits) -> None:
+    """Move and write the files; raise OSError when one cannot be written."""
+    for old, new in edits.moves.items():
+        old.rename(new)
+    for path, text in edits.writes.items():
+        write_text(path, text)
+
+
+def _text(path: Path) -> str:
+    if not path.exists():
+        return ""
+    try:
+        return read_text(path, _LARGEST)
+    except Unreadable as error:
+        raise FileError(f"{path.name}: {error.message}") from None

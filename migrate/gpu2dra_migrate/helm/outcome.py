@@ -1,0 +1,87 @@
+"""What the user chooses for charts, and what the conversion of one gives back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpu2dra import Options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu2dra_migrate.helm.edits import Edits
+
+
+class Reason(StrEnum):
+    """What a note is about."""
+
+    NOT_A_CHART = "not-a-chart"  # Chart.yaml or a template cannot be read
+    NO_RENDER = "does-not-render"  # with the chart's own values
+    VALUES_FAIL = "values-do-not-render"  # with one of the values files
+    ARCHIVE = "packed-dependency"  # asks for a GPU and cannot be edited
+    TWICE = "defined-twice"  # moving the template might change which definition counts
+    TAKEN = "name-taken"  # a partial has the name that the template would get
+    OWN_DRA = "own-dra-values"  # values under the key of the switch mean something else here
+    POLICY = "policy-in-chart"  # the helper knows the built-in policy only
+    NOT_EQUAL = "square"  # does not render what converting its output would give
+    NO_SWITCH = "values-rendered-whole"  # the chart would print the switch
+    CANNOT_EDIT = "cannot-edit"  # values or schema in a layout that is not edited
+    UNPROVEN = "not-proven"  # nothing renders, so nothing could be compared
+    OWN_SWITCH = "own-switch"  # the chart has a switch for DRA, which is set
+    LEFT_OVER = "left-over-limit"  # a limit stays beside the claim of the chart's own switch
+
+
+class Template(NamedTuple):
+    """A template: the folder of its chart and its name below `templates`."""
+
+    chart: Path
+    name: str
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self.chart / "templates" / self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One thing to tell about one file or folder of the chart."""
+
+    reason: Reason
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What the user wants.
+
+    `mode` is the value of `dra.enabled` (auto, true, false) that goes into values.yaml. `everything` converts all
+    templates of workloads, not only those that ask for a GPU here: for charts whose users bring the request.
+    """
+
+    options: Options = field(default_factory=Options)
+    mode: str = "auto"
+    everything: bool = False
+
+
+@dataclass(slots=True)
+class ChartConversion:
+    """What becomes of a chart folder with its subcharts.
+
+    `edits` have to be carried out in order. `converted` are the templates that render through the helper afterwards,
+    `squares` counts the sets of values for which both ways around the square give the same, and `requests` the
+    documents with a GPU request that were compared there.
+    """
+
+    edits: list[Edits] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    converted: list[Path] = field(default_factory=list)
+    squares: int = 0
+    requests: int = 0
+
+    def tell(self, reason: Reason, path: Path, message: str) -> None:
+        """Add a note."""
+        self.notes.append(Note(reason, path, message))

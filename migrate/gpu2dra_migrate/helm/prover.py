@@ -1,0 +1,148 @@
+"""Renders a chart before and after a conversion, with each set of values, and says which templates differ."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpu2dra_migrate.helm.chart import Chart
+from gpu2dra_migrate.helm.edits import Target, carry_out, edits_of
+from gpu2dra_migrate.helm.helper import target_of
+from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
+from gpu2dra_migrate.helm.program import Helm, Rendered, RenderError
+from gpu2dra_migrate.helm.selection import template_of
+from gpu2dra_migrate.helm.square import differences
+from gpu2dra_migrate.helm.values import KEY
+from gpu2dra_migrate.helm.workspace import copy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of values, the copy of the chart that renders with it, and what it renders before the conversion."""
+
+    values: tuple[Path, ...]
+    folder: Path
+    before: tuple[Rendered, ...]
+
+
+class Prover:
+    """The copies of one chart in `room`, a folder of its own.
+
+    The chart is copied as it is and, for values that it refuses, once more so that it demands none.
+    """
+
+    def __init__(self, chart: Chart, choices: Choices, helm: Helm, room: Path) -> None:
+        self._chart = chart
+        self._choices = choices
+        self._helm = helm
+        self._room = room
+        self._copies = {lenient: room / f"before-{lenient}" for lenient in (False, True)}
+        self._failure = ""
+        self._attempts = 0
+        self.cases: list[Case] = []
+        for lenient, folder in self._copies.items():
+            copy(chart, folder, lenient=lenient)
+
+    def render_before(self, values: Sequence[Path], result: ChartConversion) -> None:
+        """Render with the chart's own values and with each of the files; tell in `result` what does not render."""
+        for file in (None, *values):
+            files = () if file is None else (file,)
+            for lenient, folder in self._copies.items():
+                try:
+                    self.cases.append(Case(files, folder, tuple(self._render(folder, files))))
+                    break
+                except RenderError as error:
+                    if lenient and file is None:
+                        self._failure = str(error)
+                        text = f"The chart does not render with its own values: {error}"
+                        result.tell(Reason.NO_RENDER, self._chart.folder, text)
+                    elif lenient:
+                        result.tell(Reason.VALUES_FAIL, file or self._chart.folder, f"Does not render: {error}")
+
+    def _render(self, folder: Path, values: Sequence[Path]) -> list[Rendered]:
+        minimum = target_of(self._choices.options).rstrip("+")
+        return self._helm.template(folder, values=values, kube_version=f"{minimum}.0")
+
+    def problems(self, targets: Mapping[Path, Target]) -> dict[Template, str]:
+        """Return what goes wrong, by template, when the chart is turned into `targets`; nothing when all is well.
+
+        With the switch on, each square has to commute; with the switch off, each byte has to be as before. Raises
+        FileError when values or a schema cannot be edited.
+        """
+        self._attempts += 1
+        wanted = {Template(chart, name) for chart, target in targets.items() for name in target.converted}
+        after: dict[Path, Path] = {}
+        for folder in dict.fromkeys(case.folder for case in self.cases) or self._copies.values():
+            after[folder] = self._room / f"{folder.name}-{self._attempts}"
+            shutil.copytree(folder, after[folder])
+            for chart, target in targets.items():
+                carry_out(edits_of(after[folder] / chart.relative_to(self._chart.folder), target))
+        try:
+            if not self.cases:
+                return self._same_failure(wanted, after[self._copies[True]])
+            return {
+                template: problem
+                for case in self.cases
+                for template, problem in self._compare(case, after[case.folder], wanted)
+            }
+        except RenderError as error:
+            return dict.fromkeys(wanted, f"does not render any more: {error}")
+
+    def _compare(self, case: Case, after: Path, wanted: set[Template]) -> Iterator[tuple[Template, str]]:
+        charts = {template.chart for template in wanted}
+        on, off = (self._switch_file(charts, enabled=enabled) for enabled in (True, False))
+        forced = () if self._choices.mode == "auto" else (on,)
+        converted = {each.source for each in case.before if template_of(self._chart, each.source) in wanted}
+        new = self._render(after, (*case.values, *forced))
+        found = differences(self._before(case, *forced), new, converted, self._choices.options)
+        left = self._render(after, (*case.values, off))
+        if list(case.before) != left and (before := self._before(case, off)) != left:
+            odd = [each for each in (*before, *left) if each not in left or each not in before]
+            found |= {each.source: "renders other bytes with the switch off" for each in odd or before}
+        for source, problem in found.items():
+            yield template_of(self._chart, source) or Template(self._chart.folder, source), problem
+
+    def _before(self, case: Case, *more: Path) -> list[Rendered]:
+        """Return what the chart rendered, given `more` values, too: it may print them, a schema may forbid them."""
+        if more:
+            with suppress(RenderError):
+                return self._render(case.folder, (*case.values, *more))
+        return list(case.before)
+
+    def _same_failure(self, wanted: set[Template], after: Path) -> dict[Template, str]:
+        """Return what goes wrong where no values render: the chart has to fail as it did before."""
+        try:
+            self._render(after, ())
+        except RenderError as error:
+            if self._failure.rpartition(" at <")[2] in str(error):
+                return {}
+            return dict.fromkeys(wanted, f"fails in another way than before: {error}")
+        return dict.fromkeys(wanted, "renders, which it did not before")
+
+    def _switch_file(self, charts: Collection[Path], *, enabled: bool) -> Path:
+        """Return a values file that switches `charts`, folders of this one, on or off."""
+        values: dict[str, Any] = {}
+        for way, chart in (((), self._chart), *below(self._chart)):
+            if chart.folder in charts:
+                place = values
+                for key in way:
+                    place = place.setdefault(key, {})
+                place[KEY] = {"enabled": enabled}
+        file = self._room / f"{'on' if enabled else 'off'}.json"
+        file.write_text(json.dumps(values), "utf-8")
+        return file
+
+
+def below(chart: Chart) -> Iterator[tuple[tuple[str, ...], Chart]]:
+    """Yield each chart inside `chart` with the way to its values, under each name that it has."""
+    for inner in chart.subcharts:
+        for key in [alias for alias, name in chart.aliases.items() if name == inner.name] or [inner.name]:
+            yield (key,), inner
+            yield from (((key, *way), deeper) for way, deeper in below(inner))

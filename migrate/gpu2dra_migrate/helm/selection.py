@@ -1,0 +1,97 @@
+"""Which templates of a chart are to render through the helper, and which of them may not."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from gpu2dra import Options
+from gpu2dra_migrate.helm.chart import Chart, is_rendered, raw
+from gpu2dra_migrate.helm.documents import objects_in
+from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
+from gpu2dra_migrate.helm.program import Rendered
+from gpu2dra_migrate.helm.square import asks, is_workload
+from gpu2dra_migrate.helm.templates import defined, mentions_request
+from gpu2dra_migrate.helm.values import KEY
+
+_OWN_SWITCH = re.compile(rf"\.Values\.{KEY}\b")
+
+
+def template_of(chart: Chart, source: str) -> Template | None:
+    """Return the template of `chart` or a chart inside that Helm calls `source`; None for one in an archive."""
+    owner = chart.owner(source)
+    return Template(owner[0].folder, owner[1]) if owner else None
+
+
+def asking(rendered: Rendered, options: Options) -> bool:
+    """Whether a rendered document asks for a GPU in a place that the core knows."""
+    return any(asks(obj, options) for obj in objects_in(rendered.text))
+
+
+def wanted(chart: Chart, renders: Iterable[Rendered], choices: Choices, result: ChartConversion) -> frozenset[Template]:
+    """Return the templates that render requests, say that they may, or are converted already.
+
+    Requests of packed dependencies are told in `result`.
+    """
+    found = {Template(member.folder, name) for member in chart.family() for name in member.wrapped}
+    packed: set[str] = set()
+    for each in renders:
+        template = template_of(chart, each.source)
+        if template is None:
+            packed |= {each.source} if asking(each, choices.options) else set()
+        elif asking(each, choices.options) or (choices.everything and any(map(is_workload, objects_in(each.text)))):
+            found.add(template)
+    for source in sorted(packed):
+        _tell_packed(chart, source, result)
+    return frozenset(found | set(_mentioning(chart)))
+
+
+def _mentioning(chart: Chart) -> Iterator[Template]:
+    """Yield the templates of workloads whose text names a legacy resource, whether or not they render one here."""
+    texts = {str(Template(c.folder, name).path): text for c in chart.family() for name, text in c.templates.items()}
+    for member in chart.family():
+        for name in member.templates:
+            template = Template(member.folder, name)
+            if not member.library and is_rendered(name) and mentions_request(str(template.path), texts):
+                yield template
+
+
+def _tell_packed(chart: Chart, source: str, result: ChartConversion) -> None:
+    name = re.sub(r".*/charts/([^/]+)/.*", r"\1", source)
+    archives: Sequence[str] = [file.name for member in chart.family() for file in member.archives]
+    for member in chart.family():
+        for file in member.archives:
+            if file.name.startswith(f"{name}-") or len(archives) == 1:
+                text = f"{source} asks for a GPU and is packed; unpack it here, or let the webhook convert its pods."
+                result.tell(Reason.ARCHIVE, file, text)
+
+
+def possible(
+    chart: Chart, templates: Iterable[Template], choices: Choices, result: ChartConversion
+) -> frozenset[Template]:
+    """Return those of `templates` that may be converted; tell in `result` what forbids the others."""
+    members = {member.folder: member for member in chart.family()}
+    counts = Counter(
+        name for member in members.values() for text in member.templates.values() for name in defined(text)
+    )
+    kept: set[Template] = set()
+    for template in sorted(templates):
+        if problem := _forbidden(members[template.chart], template.name, counts, choices):
+            result.tell(problem[0], template.path, problem[1])
+        else:
+            kept.add(template)
+    return frozenset(kept)
+
+
+def _forbidden(chart: Chart, name: str, counts: Counter[str], choices: Choices) -> tuple[Reason, str] | None:
+    twice = next((each for each in defined(chart.templates[name]) if counts[each] > 1), None)
+    if choices.options.policy is not None:
+        return Reason.POLICY, "Charts cannot be converted by a policy yet; the webhook can."
+    if not chart.wrapped and any(_OWN_SWITCH.search(text) for text in chart.templates.values()):
+        return Reason.OWN_DRA, f"The chart has values of its own under `{KEY}`, where the helper has its switch."
+    if twice:
+        return Reason.TWICE, f'"{twice}" is defined twice; which one counts depends on names of files. Rename one.'
+    if name not in chart.wrapped and raw(name) in chart.templates:
+        return Reason.TAKEN, f"{raw(name)} is where its text would go, and exists. Rename that one."
+    return None

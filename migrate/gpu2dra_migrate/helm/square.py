@@ -1,0 +1,89 @@
+"""The square: converting what a chart renders, and rendering the converted chart, must give the same objects."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from gpu2dra import Context, Options, Plan, plan
+from gpu2dra.kinds import kind_of
+from gpu2dra_migrate.helm.documents import objects_in
+from gpu2dra_migrate.helm.program import Rendered
+from gpu2dra_migrate.manifest import describe, with_neighbours
+from gpu2dra_migrate.text.patch import copied, patched
+
+_REASON = re.compile(r"^# gpu2dra leaves this on the extended resource: DRA\d{3} [a-z-]+\n+", re.MULTILINE)
+_WAITING = ("DRA2", "DRA3")
+"""Codes of requests that are there and not converted: with other values they may be."""
+
+
+def asks(obj: Any, options: Options) -> bool:
+    """Whether `obj` is a workload of a known kind that asks for a GPU, converted or not."""
+    made = plan(obj, options)
+    return bool(made) or any(found.code.startswith(_WAITING) for found in made.findings)
+
+
+def is_workload(obj: Any) -> bool:
+    """Whether `obj` is of a kind that holds PodSpecs."""
+    return isinstance(obj, dict) and kind_of(obj) is not None
+
+
+def differences(
+    before: Sequence[Rendered], after: Sequence[Rendered], converted: Collection[str], options: Options
+) -> dict[str, str]:
+    """Return by source what differs between the two ways around the square; nothing when it commutes.
+
+    Documents of the sources in `converted` go through the core, whose map keys have the alphabet's order as in Helm.
+    All others must be the same text.
+    """
+    context = with_neighbours(Context(), [obj for each in before for obj in objects_in(each.text)])
+    found: dict[str, str] = {}
+    for source in dict.fromkeys(each.source for each in (*before, *after)):
+        old = [each.text for each in before if each.source == source]
+        new = [each.text for each in after if each.source == source]
+        if source not in converted:
+            if sorted(old) != sorted(new):
+                found[source] = "renders another text than before"
+        elif problem := _compared(old, new, options, context):
+            found[source] = problem
+    return found
+
+
+def _compared(old: Iterable[str], new: Iterable[str], options: Options, context: Context) -> str:
+    """Return what differs in the documents of one source, or nothing."""
+    expected: Counter[str] = Counter()
+    kept: Counter[str] = Counter()
+    for text in old:
+        done = list(_by_core(text, options, context))
+        expected.update(_key(obj) for obj in done)
+        if [_key(obj) for obj in done] == [_key(obj) for obj in objects_in(text)]:
+            kept[text.strip()] += 1
+    texts = [_REASON.sub("", text.strip(), count=1).strip() for text in new]
+    actual = Counter(_key(obj) for text in texts for obj in objects_in(text))
+    for key in (*(expected - actual), *(actual - expected)):
+        return f"{describe(json.loads(key)) or 'An object'} would not be what converting the rendered manifest gives"
+    if kept - Counter(texts):
+        return "a document without a conversion does not keep its text"
+    return ""
+
+
+def _by_core(text: str, options: Options, context: Context) -> Iterator[Any]:
+    for obj in objects_in(text):
+        ordered = sorted_keys(obj)
+        made = plan(ordered, options, context) if isinstance(obj, dict) else Plan()
+        yield from made.templates
+        yield patched(copied(ordered), made.operations)
+
+
+def _key(obj: Any) -> str:
+    return json.dumps(obj, sort_keys=True)
+
+
+def sorted_keys(value: Any) -> Any:
+    """Return a copy in whose maps keys stand in the alphabet's order, as in a map of Helm."""
+    if isinstance(value, dict):
+        return {key: sorted_keys(value[key]) for key in sorted(value)}
+    return [sorted_keys(item) for item in value] if isinstance(value, list) else value

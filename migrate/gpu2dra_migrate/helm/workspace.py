@@ -1,0 +1,88 @@
+"""Copies of charts to render in: as they were before gpu2dra, alike in every render, and complete without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.helm.chart import Chart, ChartError, raw, read_chart
+from gpu2dra_migrate.helm.documents import first_mapping
+from gpu2dra_migrate.helm.helper import FILE_NAME
+from gpu2dra_migrate.helm.templates import stabilised
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_LOCAL = "file://"
+_DEEPEST = 5
+"""Charts that depend on charts beside them, one after the other."""
+_LARGEST = 1024 * 1024
+
+
+def copy(chart: Chart, to: Path, *, lenient: bool = False, depth: int = 0) -> None:
+    """Copy `chart` into the new folder `to` as helm can render it.
+
+    Converted templates are as they were before, random values are constants, dependencies in folders of the same
+    repository are filled in and those that are missing are taken off the list. A `lenient` copy demands no values
+    and has no schema of them.
+    """
+    shutil.copytree(chart.folder, to, ignore=shutil.ignore_patterns(".git"), ignore_dangling_symlinks=True)
+    for member in chart.family():
+        folder = to / member.folder.relative_to(chart.folder)
+        _plain(member, folder, lenient=lenient)
+        _settle(member, folder, lenient=lenient, depth=depth)
+
+
+def _plain(chart: Chart, folder: Path, *, lenient: bool) -> None:
+    base = folder / "templates"
+    for name in chart.wrapped:
+        (base / raw(name)).unlink()
+    (base / FILE_NAME).unlink(missing_ok=True)
+    if lenient:
+        (folder / "values.schema.json").unlink(missing_ok=True)
+    for name, text in chart.templates.items():
+        write(base / name, stabilised(text, lenient=lenient))
+
+
+def _settle(chart: Chart, folder: Path, *, lenient: bool, depth: int) -> None:
+    """Fill in dependencies that stand in a folder beside the chart and forget those that cannot be had offline."""
+    absent = []
+    for dependency in chart.missing:
+        source = _folder_of(dependency, chart.folder)
+        if source is None or depth >= _DEEPEST:
+            absent.append(dependency)
+            continue
+        try:
+            inside = folder / "charts" / str(dependency["name"])
+            copy(read_chart(source), inside, lenient=lenient, depth=depth + 1)
+        except ChartError:
+            absent.append(dependency)
+    if absent:
+        for name in ("Chart.yaml", "requirements.yaml"):
+            _without(folder / name, absent)
+
+
+def _folder_of(dependency: Mapping[str, Any], folder: Path) -> Path | None:
+    repository = dependency.get("repository")
+    if not isinstance(repository, str) or not repository.startswith(_LOCAL):
+        return None
+    source = (folder / repository.removeprefix(_LOCAL)).resolve()
+    return source if (source / "Chart.yaml").is_file() else None
+
+
+def _without(file: Path, absent: list[Mapping[str, Any]]) -> None:
+    try:
+        described = first_mapping(read_text(file, _LARGEST))
+    except Unreadable:
+        return
+    if isinstance(declared := described.get("dependencies"), list):
+        left = [item for item in declared if item not in absent]
+        write(file, json.dumps({**described, "dependencies": left}, ensure_ascii=False))
+
+
+def write(file: Path, text: str) -> None:
+    """Write `text` with the line breaks that it has."""
+    file.write_bytes(text.encode("utf-8", "surrogateescape"))

@@ -1,0 +1,4 @@
+{{- define "app.resources" }}
+limits:
+  nvidia.com/gpu: {{ .Values.gpus }}
+{{- end }}
