@@ -284,6 +284,17 @@ def test_no_call_is_refused_for_want_of_rights(site: Site) -> None:
     assert {event["responseStatus"]["code"] for event in sent} <= {200, 201, 404, 409}
 
 
+def test_a_replica_that_watches_can_be_stopped(site: Site) -> None:
+    (replica,) = site.start()
+    site.settled()
+    wait_for("the configuration is watched", lambda: site.audited("watch", "mutatingwebhookconfigurations"))
+    stopping = threading.Thread(target=replica.certificates.stop, daemon=True)
+    stopping.start()
+    wait_for("it has stopped", lambda: not stopping.is_alive())
+    names = {"certificates", f"watch-{site.namespace}"}
+    assert not names & {thread.name for thread in threading.enumerate()}
+
+
 @pytest.mark.parametrize(
     "spoil",
     [

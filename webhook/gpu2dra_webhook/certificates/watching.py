@@ -40,7 +40,7 @@ class Changes(Turns):
         """End the watch."""
         self._stopped.set()
         if watch := self._open:
-            watch.close()
+            watch.end()
         super().stop()
 
     def turn(self) -> float:
@@ -51,7 +51,7 @@ class Changes(Turns):
             with contextlib.closing(self._api.watch(self._collection, query, quiet=seconds + _QUIET_MARGIN)) as watch:
                 self._open = watch
                 lines = iter(watch)
-                # Looked at after `_open` is set: `stop` sets the flag first and closes what it finds there.
+                # Looked at after `_open` is set: `stop` sets the flag first and ends what it finds there.
                 while not self._stopped.is_set() and next(lines, None) is not None:
                     self._changed()
         except ApiError as error:
