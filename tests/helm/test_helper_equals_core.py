@@ -98,7 +98,27 @@ def test_a_container_for_each_request_that_a_claim_can_hold(workbench: Bench) ->
 
 AMOUNTS = (
     *(amount for amount, _ in test_quantity.WHOLE),
-    *("500m", "1.0001", 1.5, 1e-7, -1, "-1", "-0.5n", "", " ", "x", "1x", "1 2", "0x2", "1_0", "1e", "1e99999", "Pi"),
+    *(
+        "500m",
+        "1.0001",
+        1.5,
+        1e-7,
+        -1,
+        "-1",
+        "-0.5n",
+        "",
+        " ",
+        "x",
+        "1x",
+        "1 2",
+        "0x2",
+        "1_0",
+        "1e",
+        "1e99999",
+        "1e99999999999999999999",
+        "1e-99999999999999999999",
+        "Pi",
+    ),
     *("1e-99999", "32.0000000001", "0.03125Ki", "0.9999Ki", "33", 10**30, "1" * 256, "1" * 257, True, [], {}, None),
 )
 
@@ -176,6 +196,8 @@ def test_operator_edits(workbench: Bench) -> None:
           for policy, amount, requests in rows(ops.test_trainer_has_no_field)),
         *(ops.runtime({"flux": {}}, *gpu_in(jobs, losing))
           for jobs, losing, _ in rows(ops.test_trainer_reads_one_container)),
+        *(ops.runtime({"torch": {}}, ops.job({"name": "node", "resources": {"limits": {GPU: 1}, "requests": requests}}))
+          for requests in ([], None, {"cpu": None})),
         *(ops.mpi_job(version) for version in ("v1", "v2beta1")),
         *(obj for obj, _ in rows(ops.test_kserve_service_must_not_be_knative)),
     ]  # fmt: skip
@@ -248,18 +270,19 @@ def test_places_that_hold_no_claims(workbench: Bench) -> None:
         pod(container(gpu=1), tolerations="x"),
         pod(container(resources={"limits": {GPU: 1}, "claims": {}})),
         pod(container(gpu=1), resourceClaims=[], tolerations=None),
+        pod(container(gpu=1), resourceClaims=[1, {"name": 2}], tolerations=[1, "x", None]),
         pod(container(gpu=1), name=""),
         pod(container(gpu=1), name="UPPER_case.-"),
         {**pod(container(gpu=1)), "metadata": {"generateName": "gen-"}},
         {**pod(container(gpu=1)), "metadata": {}},
     ]
-    assert compare(workbench, texts(objs)) == 5
+    assert compare(workbench, texts(objs)) == 6
 
 
 def test_what_templates_take_over(workbench: Bench) -> None:
     hooks: list[Object] = [
         {"helm.sh/hook": "pre-install,pre-upgrade", "helm.sh/hook-weight": weight, "helm.sh/hook-delete-policy": "x"}
-        for weight in ("5", "-5", "0", "+3", "007", "", "x", "1.5", 4)
+        for weight in ("5", "-5", "0", "+3", "007", "0x10", "", "x", "1.5", 4)
     ]
     more: list[Object] = [
         {"helm.sh/hook": "test"},

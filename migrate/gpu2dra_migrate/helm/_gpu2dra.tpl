@@ -556,7 +556,7 @@ stands for what is absent or no map.
 
 {{- define "gpu2dra.@version@.spread" -}}
   {{- /*
-  Sets in .to: groups of .requests, as few as hold at most 32 requests and devices each and keep apart what one list of
+  Sets in .to: groups of .requests, as few as hold at most 32 devices, and so requests, each and keep apart what one list of
   .apart holds.
   */ -}}
   {{- $apart := .apart }}
@@ -568,7 +568,7 @@ stands for what is absent or no map.
     {{- end }}
     {{- $placed := false }}
     {{- range $group := $to.groups }}
-      {{- $fits := and (not $placed) (lt (len .requests) 32) (le (add .devices $request.count) 32) }}
+      {{- $fits := and (not $placed) (le (add .devices $request.count) 32) }}
       {{- range .requests }}
         {{- $fits = and $fits (not (has .id $others)) }}
       {{- end }}

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from gpu2dra import Keep
 from gpu2dra.kinds import KINDS
+from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.errors import FileError
+from gpu2dra_migrate.files import read_text
 from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
-from gpu2dra_migrate.helm.edits import Target, edits_of
+from gpu2dra_migrate.helm.edits import Edits, Target, edits_of
 from gpu2dra_migrate.helm.helper import helper, target_of
 from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
-from gpu2dra_migrate.helm.program import Helm
+from gpu2dra_migrate.helm.own_switch import own_switch, set_on, unequal
+from gpu2dra_migrate.helm.program import Helm, RenderError
 from gpu2dra_migrate.helm.prover import Prover, below
 from gpu2dra_migrate.helm.selection import asking, possible, template_of, wanted
 from gpu2dra_migrate.helm.values import KEY, switch
@@ -41,10 +44,45 @@ def convert_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[P
         prover = Prover(chart, choices, helm, Path(room))
         prover.render_before(values, result)
         renders = [each for case in prover.cases for each in case.before]
+        if (own := own_switch(chart)) and _settled(own, chart, choices, prover, result):
+            return result
         templates = possible(chart, wanted(chart, renders, choices, result), choices, result)
         if templates:
             _Run(chart, choices, prover, result).convert(templates)
     return result
+
+
+def _settled(own: str, chart: Chart, choices: Choices, prover: Prover, result: ChartConversion) -> bool:
+    """Set the chart's own switch if it does what a conversion does; return whether nothing is left to do.
+
+    Where it does not, the helper does: a chart renders through it what its switch, which is off, leaves.
+    """
+    values = chart.folder / "values.yaml"
+    asked = [case for case in prover.cases if any(asking(each, choices.options) for each in case.before)]
+    if not asked:
+        text = f"The chart has a switch of its own, {own}: set it where values ask for a GPU."
+        result.tell(Reason.OWN_SWITCH, values, text)
+        return True
+    try:
+        old = read_text(values, MAX_SIZE)
+        new = set_on(old, own)
+        problem = next(
+            (why for case, after in prover.render_with("values.yaml", new)
+             if (why := unequal(case.before, after, choices.options))),
+            "",
+        )  # fmt: skip
+    except (FileError, RenderError) as error:
+        problem = str(error)
+    else:
+        if not problem:
+            result.tell(Reason.OWN_SWITCH, values, f"The chart has a switch of its own, {own}, which is now on.")
+            result.edits = [Edits(writes={values: new})] if new != old else []
+            result.squares = len(prover.cases)
+            return True
+    result.tell(
+        Reason.OWN_SWITCH, values, f"The chart's own switch, {own}, stays off, and its templates convert: {problem}."
+    )
+    return False
 
 
 class _Run:

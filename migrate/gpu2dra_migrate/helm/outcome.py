@@ -29,8 +29,7 @@ class Reason(StrEnum):
     NO_SWITCH = "values-rendered-whole"  # the chart would print the switch
     CANNOT_EDIT = "cannot-edit"  # values or schema in a layout that is not edited
     UNPROVEN = "not-proven"  # nothing renders, so nothing could be compared
-    OWN_SWITCH = "own-switch"  # the chart has a switch for DRA, which is set
-    LEFT_OVER = "left-over-limit"  # a limit stays beside the claim of the chart's own switch
+    OWN_SWITCH = "own-switch"  # the chart has a switch for DRA: whether it is set, and why not
 
 
 class Template(NamedTuple):

@@ -17,7 +17,7 @@ from gpu2dra_migrate.helm.program import Helm, Rendered, RenderError
 from gpu2dra_migrate.helm.selection import template_of
 from gpu2dra_migrate.helm.square import differences
 from gpu2dra_migrate.helm.values import KEY
-from gpu2dra_migrate.helm.workspace import copy
+from gpu2dra_migrate.helm.workspace import copy, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -69,6 +69,15 @@ class Prover:
     def _render(self, folder: Path, values: Sequence[Path]) -> list[Rendered]:
         minimum = target_of(self._choices.options).rstrip("+")
         return self._helm.template(folder, values=values, kube_version=f"{minimum}.0")
+
+    def render_with(self, name: str, text: str) -> list[tuple[Case, list[Rendered]]]:
+        """Return each case with what the chart renders when its file `name` holds `text`; raise RenderError."""
+        after: dict[Path, Path] = {}
+        for folder in dict.fromkeys(case.folder for case in self.cases):
+            after[folder] = self._room / f"{folder.name}-{name}"
+            shutil.copytree(folder, after[folder])
+            write(after[folder] / name, text)
+        return [(case, self._render(after[case.folder], case.values)) for case in self.cases]
 
     def problems(self, targets: Mapping[Path, Target]) -> dict[Template, str]:
         """Return what goes wrong, by template, when the chart is turned into `targets`; nothing when all is well.

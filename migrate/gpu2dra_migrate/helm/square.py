@@ -32,11 +32,11 @@ def is_workload(obj: Any) -> bool:
 
 
 def differences(
-    before: Sequence[Rendered], after: Sequence[Rendered], converted: Collection[str], options: Options
+    before: Sequence[Rendered], after: Sequence[Rendered], sources: Collection[str], options: Options
 ) -> dict[str, str]:
     """Return by source what differs between the two ways around the square; nothing when it commutes.
 
-    Documents of the sources in `converted` go through the core, whose map keys have the alphabet's order as in Helm.
+    Documents of `sources` go through the core, whose map keys have the alphabet's order as in Helm.
     All others must be the same text.
     """
     context = with_neighbours(Context(), [obj for each in before for obj in objects_in(each.text)])
@@ -44,7 +44,7 @@ def differences(
     for source in dict.fromkeys(each.source for each in (*before, *after)):
         old = [each.text for each in before if each.source == source]
         new = [each.text for each in after if each.source == source]
-        if source not in converted:
+        if source not in sources:
             if sorted(old) != sorted(new):
                 found[source] = "renders another text than before"
         elif problem := _compared(old, new, options, context):
@@ -57,7 +57,7 @@ def _compared(old: Iterable[str], new: Iterable[str], options: Options, context:
     expected: Counter[str] = Counter()
     kept: Counter[str] = Counter()
     for text in old:
-        done = list(_by_core(text, options, context))
+        done = list(converted(objects_in(text), options, context))
         expected.update(_key(obj) for obj in done)
         if [_key(obj) for obj in done] == [_key(obj) for obj in objects_in(text)]:
             kept[text.strip()] += 1
@@ -70,12 +70,12 @@ def _compared(old: Iterable[str], new: Iterable[str], options: Options, context:
     return ""
 
 
-def _by_core(text: str, options: Options, context: Context) -> Iterator[Any]:
-    for obj in objects_in(text):
-        ordered = sorted_keys(obj)
-        made = plan(ordered, options, context) if isinstance(obj, dict) else Plan()
+def converted(objs: Iterable[Any], options: Options, context: Context) -> Iterator[Any]:
+    """Yield what the core makes of objects, each with its templates before it."""
+    for obj in map(sorted_keys, objs):
+        made = plan(obj, options, context) if isinstance(obj, dict) else Plan()
         yield from made.templates
-        yield patched(copied(ordered), made.operations)
+        yield patched(copied(obj), made.operations)
 
 
 def _key(obj: Any) -> str:
