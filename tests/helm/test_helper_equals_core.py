@@ -182,6 +182,9 @@ def test_every_place_of_every_kind_in_every_version(workbench: Bench) -> None:
     assert compare(workbench, texts(objs)) == len(known) - 4  # KServe counts nodes by limits where it has a workerSpec
 
 
+ODD_REQUESTS: tuple[Any, ...] = ([], None, {"cpu": None})
+
+
 def test_operator_edits(workbench: Bench) -> None:
     objs = [
         *(ops.cluster(ops.group(), ops.group(ops.container(limits), **fields))
@@ -196,8 +199,8 @@ def test_operator_edits(workbench: Bench) -> None:
           for policy, amount, requests in rows(ops.test_trainer_has_no_field)),
         *(ops.runtime({"flux": {}}, *gpu_in(jobs, losing))
           for jobs, losing, _ in rows(ops.test_trainer_reads_one_container)),
-        *(ops.runtime({"torch": {}}, ops.job({"name": "node", "resources": {"limits": {GPU: 1}, "requests": requests}}))
-          for requests in ([], None, {"cpu": None})),
+        *(ops.runtime({"torch": {}}, ops.job({"name": "node", "resources": {"limits": {GPU: 1}, "requests": odd}}))
+          for odd in ODD_REQUESTS),
         *(ops.mpi_job(version) for version in ("v1", "v2beta1")),
         *(obj for obj, _ in rows(ops.test_kserve_service_must_not_be_knative)),
     ]  # fmt: skip
