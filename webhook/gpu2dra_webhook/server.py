@@ -9,7 +9,6 @@ Most is imported late, after gevent has put its own sockets and threads in place
 from __future__ import annotations
 
 import logging
-import math
 import os
 import socket
 from pathlib import Path
@@ -46,26 +45,15 @@ class Server(BaseApplication):
         super().__init__()
 
     def load_config(self) -> None:
-        """Give gunicorn its settings."""
-        for name, value in self._gunicorn().items():
-            self.cfg.set(name, value)
-
-    def _gunicorn(self) -> dict[str, Any]:
-        settings = self.settings
-        return {
+        """Give gunicorn those of its settings that its worker and its parser look at; all else is ours."""
+        for name, value in {
             "bind": [f"fd://{port.detach()}" for port in self._ports],
-            "backlog": BACKLOG,
             "workers": 1,
-            "worker_class": ReviewWorker,
-            "worker_connections": settings.max_connections,
-            "keepalive": math.ceil(settings.idle_timeout),
-            "graceful_timeout": math.ceil(settings.drain_seconds),
             "worker_tmp_dir": _memory_folder(),
             "limit_request_fields": 64,
-            "logger_class": GunicornLogger,
-            "loglevel": settings.log_level,
             "ssl_context": self._ssl_context,
-        }
+        }.items():
+            self.cfg.set(name, value)
 
     def run(self) -> None:
         """Serve until told to end; SettingsError when a choice turns out to be wrong."""

@@ -133,7 +133,7 @@ def _room(wanted: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     if soft < needed:
         _log.warning("the limit of open files allows fewer connections", extra={"connections": soft - SPARE_FILES})
-    return min(wanted, soft - SPARE_FILES)
+    return max(1, min(wanted, soft - SPARE_FILES))
 
 
 def _log_exception(context: object, kind: type[BaseException], error: BaseException, trace: Any) -> None:
