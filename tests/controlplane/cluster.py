@@ -13,19 +13,22 @@ import ssl
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import urllib3
 
+from controlplane import configuration
 from controlplane.client import Client, Object
+from controlplane.configuration import Options
 from controlplane.daemons import DaemonError, Daemons, free_port
 from controlplane.pki import Authority, service_account_key
 from controlplane.services import Services
 
 if TYPE_CHECKING:
     from types import TracebackType
+
+__all__ = ["ControlPlane", "Options"]
 
 _ADMIN = ("gpu2dra-admin", ("system:masters",))
 _STARTS = 3  # a free port may be taken before the API server listens on it: then once more, with another
@@ -34,36 +37,6 @@ _PORT_TAKEN = "address already in use"
 _NO_CONTROLLER = "node-lifecycle-controller"
 # It taints every new node NotReady, and counts on the controller above to take that off.
 _NO_ADMISSION = "TaintNodesByCondition"
-# Who wrote what: bodies for Pods and claims, nothing for reads and for what the components tell each other.
-_AUDIT_RULES: Sequence[Mapping[str, Any]] = (
-    {"level": "None", "verbs": ["get", "list", "watch"]},
-    {"level": "None", "resources": [{"group": "coordination.k8s.io"}, {"group": "events.k8s.io"}]},
-    {"level": "RequestResponse", "resources": [{"group": "", "resources": ["pods"]}, {"group": "resource.k8s.io"}]},
-    {"level": "Metadata"},
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What a test may want otherwise than by default."""
-
-    feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    admission_plugins: Sequence[str] = ()
-    """Plugins that are off by default, as ExtendedResourceToleration."""
-    runtime_config: Mapping[str, bool] = field(
-        default_factory=lambda: {"resource.k8s.io/v1beta1": True, "resource.k8s.io/v1beta2": True}
-    )
-    """Served API versions; by default the old ones of DRA are served too, where the server still knows them."""
-    max_backoff: int = 2
-    """Seconds a pod that did not fit waits at most until it is tried again. Kubernetes' own default is 10."""
-    audit: bool = True
-    """Whether there is an audit log, which costs a trial of thousands of pods some of its time."""
-    without_controllers: Sequence[str] = ()
-    """Controllers that would only cost time, as resourceclaim-controller where no pod has to be scheduled."""
-    audited_users: Sequence[str] = ()
-    """Users of whom the audit log holds everything, reads too (as `system:serviceaccount:<namespace>:<name>`)."""
-    filter_timeout: float = 10.0
-    """Seconds that the scheduler looks for a pod's devices on one node; Kubernetes' own default, too."""
 
 
 class ControlPlane:
@@ -219,7 +192,7 @@ class ControlPlane:
 
     def _flags_of_server(self, etcd: str, port: int, serving: tuple[Path, Path], signing: Path) -> list[str]:
         policy = self.folder / "audit-policy.json"
-        policy.write_text(json.dumps(_audit_policy(self.options.audited_users)))
+        policy.write_text(json.dumps(configuration.audit_policy(self.options)))
         egress = self.folder / "egress-selector.json"
         egress.write_text(json.dumps(self.services.egress_selector()))
         flags: dict[str, str | int | Path] = {
@@ -247,8 +220,8 @@ class ControlPlane:
         if self.options.admission_plugins:
             flags["--enable-admission-plugins"] = ",".join(self.options.admission_plugins)
         if self.options.runtime_config:
-            flags["--runtime-config"] = _switches(self.options.runtime_config)
-        return _command(self.binaries / "kube-apiserver", flags | self._feature_gates())
+            flags["--runtime-config"] = configuration.switches(self.options.runtime_config)
+        return _command(self.binaries / "kube-apiserver", flags | configuration.feature_gates(self.options))
 
     def _start_controllers(self) -> None:
         manager: dict[str, str | int | Path] = {
@@ -262,40 +235,17 @@ class ControlPlane:
             "--kube-api-qps": 500,
             "--kube-api-burst": 1000,
         }
-        manager |= self._feature_gates()
+        manager |= configuration.feature_gates(self.options)
         self.daemons.start("kube-controller-manager", _command(self.binaries / "kube-controller-manager", manager))
-        configuration = self.folder / "scheduler.json"
-        configuration.write_text(json.dumps(self._scheduler_configuration()))
-        scheduler: dict[str, str | int | Path] = {"--config": configuration, "--secure-port": 0}
-        scheduler |= self._feature_gates()
+        kubeconfig = self.kubeconfig("system:kube-scheduler", ())
+        file = self.folder / "scheduler.json"
+        file.write_text(json.dumps(configuration.scheduler(self.options, kubeconfig)))
+        scheduler: dict[str, str | int | Path] = {"--config": file, "--secure-port": 0}
+        scheduler |= configuration.feature_gates(self.options)
         self.daemons.start("kube-scheduler", _command(self.binaries / "kube-scheduler", scheduler))
         account = "/api/v1/namespaces/default/serviceaccounts/default"
         ready = "kube-controller-manager makes service accounts"
         self.daemons.wait_until(ready, lambda: self.client.call("GET", account).accepted)
-
-    def _scheduler_configuration(self) -> dict[str, object]:
-        kubeconfig = str(self.kubeconfig("system:kube-scheduler", ()))
-        return {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "KubeSchedulerConfiguration",
-            "clientConnection": {"kubeconfig": kubeconfig, "qps": 500, "burst": 1000},
-            "leaderElection": {"leaderElect": False},
-            "podInitialBackoffSeconds": 1,
-            "podMaxBackoffSeconds": self.options.max_backoff,
-            "profiles": [{"schedulerName": "default-scheduler", "pluginConfig": [self._allocation()]}],
-        }
-
-    def _allocation(self) -> dict[str, object]:
-        # By name and alone: the plugin's other arguments keep their defaults.
-        arguments = {
-            "apiVersion": "kubescheduler.config.k8s.io/v1",
-            "kind": "DynamicResourcesArgs",
-            "filterTimeout": f"{self.options.filter_timeout}s",
-        }
-        return {"name": "DynamicResources", "args": arguments}
-
-    def _feature_gates(self) -> dict[str, str | int | Path]:
-        return {"--feature-gates": _switches(self.options.feature_gates)} if self.options.feature_gates else {}
 
     def _forget_clients(self) -> None:
         for client in self._clients.values():
@@ -314,15 +264,5 @@ class ControlPlane:
         return folder
 
 
-def _audit_policy(users: Sequence[str]) -> Object:
-    everything: Sequence[Mapping[str, Any]] = [{"level": "Metadata", "users": users}] if users else []
-    rules = [*everything, *_AUDIT_RULES]
-    return {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": rules}
-
-
 def _command(program: Path, flags: Mapping[str, str | int | Path]) -> list[str]:
     return [str(program), *(f"{flag}={value}" for flag, value in flags.items())]
-
-
-def _switches(switches: Mapping[str, bool]) -> str:
-    return ",".join(f"{name}={str(on).lower()}" for name, on in switches.items())
