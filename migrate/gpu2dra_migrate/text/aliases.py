@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from gpu2dra_migrate.errors import ALIAS, MERGE_KEY
-from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Sequence
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Raw, Sequence
 from gpu2dra_migrate.text.overlay import Entry, MapEdit, New, SeqEdit, data_of, opened, refuse, size_of
 from gpu2dra_migrate.text.patch import same
 from gpu2dra_migrate.text.values import to_data
@@ -50,7 +50,7 @@ def _replace_lost(entry: Entry, lost: set[int]) -> None:
             _replace_lost(item, lost)
     elif isinstance(value, MapEdit):
         for name, item in value.entries.items():
-            if item.index >= 0 and id(value.node.children[2 * item.index]) in lost:
+            if item.index >= 0 and id(value.node.raw[2 * item.index]) in lost:
                 raise refuse(value.node, ALIAS, "the change would alter an alias that is used as a key")
             if not isinstance(name, int):
                 _replace_lost(item, lost)
@@ -65,7 +65,7 @@ def _copy_of(alias: Alias) -> New:
     return New(data, alias)
 
 
-def _holds_lost(node: Node, lost: set[int]) -> bool:
+def _holds_lost(node: Raw, lost: set[int]) -> bool:
     return any(id(inner) in lost for inner in _below(node))
 
 
@@ -80,24 +80,24 @@ def _entries(root: Entry) -> Iterator[Entry]:
             todo.extend(entry.value.items)
 
 
-def _alive(root: Entry) -> Iterator[Node]:
+def _alive(root: Entry) -> Iterator[Raw]:
     """Yield the nodes of the text that remain, keys included."""
     for entry in _entries(root):
         value = entry.value
         if isinstance(value, MapEdit):
             yield value.node
             for index in value.kept():
-                yield from _below(value.node.children[2 * index])
+                yield from _below(value.node.raw[2 * index])
         elif isinstance(value, SeqEdit):
             yield value.node
         elif not isinstance(value, New):
             yield from _below(value)
 
 
-def _below(node: Node) -> Iterator[Node]:
-    todo: list[Node] = [node]
+def _below(node: Raw) -> Iterator[Raw]:
+    todo: list[Raw] = [node]
     while todo:
         node = todo.pop()
         yield node
         if isinstance(node, Mapping | Sequence):
-            todo.extend(node.children)
+            todo.extend(node.raw)

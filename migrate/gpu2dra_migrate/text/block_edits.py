@@ -157,16 +157,18 @@ def _texts(node: Node) -> list[tuple[int, int]]:
 def edit_block_mapping(editor: Editor, edit: MapEdit, layout: Layout) -> None:
     """Put the splices for an opened block mapping and for what is opened below it."""
     node, kept = edit.node, edit.kept()
+    raw = node.raw
     for index, entry in kept.items():
-        if entry.value is not node.children[2 * index + 1]:
+        if entry.value is not raw[2 * index + 1]:
             editor.edit_value(node.children[2 * index], node.children[2 * index + 1], entry.value, layout)
     added = edit.added()
-    if not added and len(kept) * 2 == len(node.children):
+    if not added and len(kept) * 2 == len(raw):
         return
-    for key in node.children[::2]:
+    keys = node.children[::2]
+    for key in keys:
         if editor.source.before(key).strip(" -") in {"?", ":"}:
             raise editor.source.refuse(key, "a key that is written with '?'")
-    rows = _Rows(editor, [key.start for key in node.children[::2]], list(node.pairs()), set(kept))
+    rows = _Rows(editor, [key.start for key in keys], list(node.pairs()), set(kept))
     layout = rows.safe(layout)
     lines = [line for key, value in added for line in editor.safely(node, block_entry, key, value, layout, rows.column)]
     rows.write([(max(kept) if 0 in kept else -1, lines)] if lines else [])
@@ -176,9 +178,9 @@ def edit_block_sequence(editor: Editor, edit: SeqEdit, layout: Layout) -> None:
     """Put the splices for an opened block sequence and for what is opened below it."""
     node, kept = edit.node, edit.kept()
     for index, entry in kept.items():
-        if entry.value is not node.children[index]:
+        if entry.value is not node.raw[index]:
             editor.edit_item(node, index, entry.value, layout)
-    if len(kept) == len(edit.items) == len(node.children):
+    if len(kept) == len(edit.items) == len(node.raw):
         return
     starts = [dash_offset(editor.source, node, index) for index in range(len(node.children))]
     rows = _Rows(editor, starts, [(item,) for item in node.children], set(kept))

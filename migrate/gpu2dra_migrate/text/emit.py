@@ -121,44 +121,64 @@ def _brackets(left: str, entries: list[str], right: str, style: FlowStyle, inden
 
 def block_entry(key: str, value: object, layout: Layout, column: int) -> list[str]:
     """Write `key: value` with the key at `column`, as lines without line breaks."""
-    head = f"{' ' * column}{scalar(key, flow=False)}:"
-    if isinstance(value, dict) and value:
-        return [head, *block_value(value, layout, column + layout.step)]
-    if isinstance(value, list) and value:
-        return [head, *block_value(value, layout, column + layout.offset)]
-    first, *rest = block_value(value, layout, column + layout.step)
-    return [f"{head} {first.lstrip()}", *rest]
+    lines: list[str] = []
+    _put_entry(lines, key, value, layout, column)
+    return lines
 
 
 def block_value(value: object, layout: Layout, column: int) -> list[str]:
     """Write a value at `column`, as lines without line breaks."""
-    if isinstance(value, dict) and value:
-        return [line for key, item in value.items() for line in block_entry(key, item, layout, column)]
-    if isinstance(value, list) and value:
-        return [line for item in value for line in block_item(item, layout, column)]
-    first, *rest = (_literal(value, column) if layout.literals else None) or [_inline(value)]
-    return [" " * column + first, *rest]
+    lines: list[str] = []
+    _put_value(lines, value, layout, column)
+    return lines
 
 
 def block_item(value: object, layout: Layout, column: int) -> list[str]:
     """Write `- value` with the dash at `column`, as lines without line breaks."""
-    first, *rest = block_value(value, layout, column + layout.dash)
-    return [f"{' ' * column}-{' ' * (layout.dash - 1)}{first[column + layout.dash :]}", *rest]
+    lines: list[str] = []
+    _put_item(lines, value, layout, column)
+    return lines
 
 
-def _inline(value: object) -> str:
-    return (
-        "{}"
-        if value == {} and isinstance(value, dict)
-        else "[]"
-        if isinstance(value, list)
-        else scalar(value, flow=False)
-    )
+def _put_value(lines: list[str], value: object, layout: Layout, column: int) -> None:
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            _put_entry(lines, key, item, layout, column)
+    elif isinstance(value, list) and value:
+        for item in value:
+            _put_item(lines, item, layout, column)
+    else:
+        first, *rest = _leaf(value, layout, column)
+        lines += (" " * column + first, *rest)
 
 
-def _literal(value: object, indent: int) -> list[str] | None:
+def _put_entry(lines: list[str], key: str, value: object, layout: Layout, column: int) -> None:
+    head = f"{' ' * column}{scalar(key, flow=False)}:"
+    if value and isinstance(value, dict | list):
+        lines.append(head)
+        _put_value(lines, value, layout, column + (layout.step if isinstance(value, dict) else layout.offset))
+    else:
+        first, *rest = _leaf(value, layout, column + layout.step)
+        lines += (f"{head} {first}", *rest)
+
+
+def _put_item(lines: list[str], value: object, layout: Layout, column: int) -> None:
+    top = len(lines)
+    _put_value(lines, value, layout, column + layout.dash)
+    lines[top] = f"{' ' * column}-{' ' * (layout.dash - 1)}{lines[top][column + layout.dash :]}"
+
+
+def _leaf(value: object, layout: Layout, indent: int) -> list[str]:
+    """Write what has no lines of its own: the first line stands behind its key or dash, more of them at `indent`."""
+    if isinstance(value, str):
+        literal = _literal(value, indent) if "\n" in value and layout.literals else None
+        return literal or [scalar(value, flow=False)]
+    return ["{}" if isinstance(value, dict) else "[]" if isinstance(value, list) else scalar(value, flow=False)]
+
+
+def _literal(value: str, indent: int) -> list[str] | None:
     """Write a text of several lines as a literal block scalar, or return None where that is not safe."""
-    if not isinstance(value, str) or isinstance(value, Verbatim) or not _LITERAL.fullmatch(value):
+    if isinstance(value, Verbatim) or not _LITERAL.fullmatch(value):
         return None
     lines = value.removesuffix("\n").split("\n")
     return ["|" if value.endswith("\n") else "|-", *(" " * indent + line if line else "" for line in lines)]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+from ruamel.yaml.events import ScalarEvent
+
 from gpu2dra_migrate.text.emit import FlowStyle, Layout
 from gpu2dra_migrate.text.nodes import Document, Mapping, Raw, Scalar, Sequence, place_of
 from gpu2dra_migrate.text.source import Source
@@ -21,15 +23,15 @@ def layout_of(source: Source, document: Document) -> Layout:
         node = todo.pop()
         if not isinstance(node, Mapping | Sequence) or node.flow:
             continue
-        values = node.raw
+        inner = [child for child in node.raw if type(child) is not ScalarEvent]
         if isinstance(node, Mapping):
-            values = node.raw[1::2]
-            shown = refined(source, layout, node)
-            if not step_found and any(isinstance(value, Mapping) and not value.flow for value in values):
-                layout, step_found = replace(layout, step=shown.step), True
-            if not list_found and any(isinstance(value, Sequence) and not value.flow for value in values):
+            inner = [value for value in node.raw[1::2] if isinstance(value, Mapping | Sequence) and not value.flow]
+            if not step_found and any(isinstance(value, Mapping) for value in inner):
+                layout, step_found = replace(layout, step=refined(source, layout, node).step), True
+            if not list_found and any(isinstance(value, Sequence) for value in inner):
+                shown = refined(source, layout, node)
                 layout, list_found = replace(layout, offset=shown.offset, dash=shown.dash), True
-        todo.extend(reversed(values))
+        todo.extend(reversed(inner))
     return layout
 
 
@@ -44,6 +46,8 @@ def refined(source: Source, layout: Layout, node: Mapping | Sequence) -> Layout:
     else:
         column = place_of(node.raw[0])[1]
         for value in node.raw[1::2]:
+            if type(value) is ScalarEvent:  # most of them
+                continue
             if isinstance(value, Mapping) and not value.flow:
                 step = place_of(value.raw[0])[1] - column or step
             elif isinstance(value, Sequence) and not value.flow:
@@ -77,6 +81,8 @@ def dash_offset(source: Source, sequence: Sequence, index: int) -> int:
 
 def dash_column(source: Source, sequence: Sequence) -> int:
     """Return the column of the dashes of a block sequence."""
+    if sequence.anchor is None and sequence.tag is None:
+        return sequence.column
     start = source.content_start(sequence)
     return start - source.line_start(start)
 

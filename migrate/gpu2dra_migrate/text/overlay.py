@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 
 from gpu2dra.model import Operation
 from gpu2dra_migrate.errors import ALIAS, DUPLICATE_KEY, MERGE_KEY, CannotEdit
-from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Node, Sequence, place_of
+from gpu2dra_migrate.text.nodes import Alias, Document, Mapping, Raw, Sequence, place_of
 from gpu2dra_migrate.text.patch import BadOperation, list_index, patch_one, tokens_of
 from gpu2dra_migrate.text.values import key_names, merged, to_data
 
@@ -35,14 +35,13 @@ class MapEdit:
         self.entries: dict[str | int, Entry] = {}
         self.positions: dict[str, int] = {}
         self.merged: dict[str, int] = {}
-        for index, (name, value) in enumerate(zip(key_names(node), node.children[1::2], strict=True)):
+        for index, (name, value) in enumerate(zip(key_names(node), node.raw[1::2], strict=True)):
             if name is None:
                 self.merged |= dict.fromkeys(merged(value), index)
                 self.entries[index] = Entry(index, value)
                 continue
             if name in self.positions:
-                key = node.children[2 * index]
-                raise refuse(key, DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
+                raise refuse(node.raw[2 * index], DUPLICATE_KEY, f"the key {name!r} stands twice in one mapping")
             self.positions[name] = index
             self.entries[name] = Entry(index, value)
 
@@ -69,7 +68,7 @@ class MapEdit:
     def _refuse_merged(self, name: str, *, remove: bool = False) -> None:
         """Raise CannotEdit if the value under `name` comes from `<<`, or would after a removal."""
         if name in self.merged and (remove or self.positions.get(name, -1) < self.merged[name]):
-            key = self.node.children[2 * self.merged[name]]
+            key = self.node.raw[2 * self.merged[name]]
             raise refuse(key, MERGE_KEY, f"the value of {name!r} comes from a merge key")
 
     def added(self) -> list[tuple[str, Any]]:
@@ -92,7 +91,7 @@ class SeqEdit:
 
     def __init__(self, node: Sequence) -> None:
         self.node = node
-        self.items = [Entry(index, item) for index, item in enumerate(node.children)]
+        self.items = [Entry(index, item) for index, item in enumerate(node.raw)]
 
     def child(self, token: str, pointer: str) -> Entry:
         """Return the item that `token` names; raise BadOperation if there is none."""
@@ -114,7 +113,7 @@ class SeqEdit:
         return {entry.index: entry for entry in self.items if entry.index >= 0}
 
 
-Value: TypeAlias = Node | MapEdit | SeqEdit | New
+Value: TypeAlias = Raw | MapEdit | SeqEdit | New
 
 
 class Entry:
@@ -204,6 +203,6 @@ def _value_of(operation: Operation) -> tuple[str, New]:
     return kind, New(patch_one(None, [], operation))
 
 
-def refuse(node: Node, code: str, message: str) -> CannotEdit:
+def refuse(node: Raw, code: str, message: str) -> CannotEdit:
     """Return the error to raise for a node that an operation cannot change."""
     return CannotEdit(code, message, *place_of(node))

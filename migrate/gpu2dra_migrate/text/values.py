@@ -41,7 +41,7 @@ _FLOAT32_MAX = 3.4028235e38
 _FIXED = (-4, 6)  # exponents that Go's 'g' writes without one
 
 
-def to_data(node: Document | Node | None) -> Any:
+def to_data(node: Document | Raw | None) -> Any:
     """Return the plain data of a document or node: aliases as copies, merge keys applied, the last of two keys.
 
     A float that has no fraction comes as an int, as it does after JSON. `repeating` of a document is found out as well.
