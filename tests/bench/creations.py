@@ -25,7 +25,8 @@ from bench.figures import Row, write
 from controlplane import build, gpus
 from controlplane.client import JSON_PATCH, Object, wait_for
 from controlplane.cluster import ControlPlane, Options
-from controlplane.creations import Counts, Habits, Load, waiting
+from controlplane.counts import Counts
+from controlplane.creations import Habits, Load, waiting
 from controlplane.helm import NAMESPACE
 from controlplane.helm import RELEASE as RELEASE_NAME
 from controlplane.installation import CONVERTED, Installation, installed

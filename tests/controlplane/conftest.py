@@ -14,7 +14,8 @@ import pytest
 from controlplane import build, gpus, rule_table, scheduling
 from controlplane.client import Object
 from controlplane.cluster import ControlPlane, Options
-from controlplane.creations import Counts, Held
+from controlplane.counts import Counts
+from controlplane.creations import Held
 from controlplane.installation import Installation, converting_namespace, installed
 from controlplane.testbed import AddMachines, Cluster, StartControlPlane, add_namespace, remove_namespace
 from controlplane.webhook_process import Replica

@@ -19,7 +19,8 @@ from controlplane.cluster import ControlPlane
 from controlplane.helm import NAMESPACE, Helm, one
 from controlplane.testbed import add_namespace
 from controlplane.webhook_process import Replicas
-from controlplane.workloads import one_gpu
+from controlplane.workloads import names_a_gpu, one_gpu
+from gpu2dra.converted import ANNOTATION
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,6 +119,11 @@ def converting_namespace(plane: ControlPlane) -> str:
 def templates(client: Client, namespace: str) -> set[str]:
     """Return the names of the ResourceClaimTemplates of a namespace."""
     return {each["metadata"]["name"] for each in client.list(*TEMPLATES, namespace)}
+
+
+def is_converted(obj: Object) -> bool:
+    """Whether a stored Pod carries our record and asks for no legacy resource."""
+    return ANNOTATION in obj["metadata"].get("annotations", {}) and not names_a_gpu(obj)
 
 
 def _ensure_namespace(client: Client, name: str, labels: Mapping[str, str] | None = None) -> None:

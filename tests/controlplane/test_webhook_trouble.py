@@ -10,7 +10,8 @@ import pytest
 from controlplane import build
 from controlplane.client import wait_for
 from controlplane.cluster import ControlPlane, Options
-from controlplane.creations import Counts, Habits, Held, Load, waiting
+from controlplane.counts import Counts
+from controlplane.creations import Habits, Held, Load, waiting
 from controlplane.helm import NAMESPACE
 from controlplane.installation import Installation, converting_namespace, templates
 from controlplane.webhook_process import Replica, Replicas
