@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu2dra.allocation import Claim
 from gpu2dra.model import ApiVersion, Keep, Object, Options, Style
@@ -28,8 +27,7 @@ _ORDERED: tuple[tuple[str, str], ...] = (
 template has to outlive the hook's own success, and both tools replace it before the next run by default."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(NamedTuple):
     """What a template takes over from the object whose pods use it."""
 
     group: str
