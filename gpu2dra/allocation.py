@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from gpu2dra.demand import Phase
 from gpu2dra.devices import Device
@@ -30,7 +30,8 @@ class CannotAllocate(ValueError):
         self.container = container
 
 
-class Consumer(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Consumer:
     """One container in starting order, with the number of devices that it wants of each outcome."""
 
     name: str
@@ -47,7 +48,8 @@ class Request:
     count: Amount
 
 
-class Claim(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Claim:
     """One claim of the pod: the name of its entry in `spec.resourceClaims` and its requests."""
 
     entry: str

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from gpu2dra.codes import finding
 from gpu2dra.devices import Device, device_for
@@ -33,7 +33,8 @@ class Phase(StrEnum):
     APP = "app"
 
 
-class Legacy(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Legacy:
     """One legacy resource of one container and the device that stands for one unit of it.
 
     `in_requests` says that the key stands in requests as well.
@@ -45,7 +46,8 @@ class Legacy(NamedTuple):
     device: Device
 
 
-class Demand(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Demand:
     """The legacy resources that one container asks for with an amount above zero, in the order of the manifest."""
 
     path: str

@@ -12,9 +12,10 @@ controller decodes with decides. tests/unit/test_kinds.py holds the rows to publ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from gpu2dra.model import Object
 from gpu2dra.pointers import pointer, segments
@@ -29,7 +30,8 @@ class OperatorRule(StrEnum):
     KSERVE = "kserve"
 
 
-class Kind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Kind:
     """One row of the table: a kind whose published schema holds claims in these `versions` of its group.
 
     Patterns are JSON Pointers in which `*` stands for every list item and every map value. `templates` lead to

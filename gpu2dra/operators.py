@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 from gpu2dra.codes import finding
 from gpu2dra.kinds import Kind, OperatorRule, matches
@@ -19,7 +20,8 @@ from gpu2dra.quantity import AmountError, parse_quantity
 Edits: TypeAlias = tuple[list[Operation], list[Finding]]
 
 
-class _Subject(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Subject:
     """What a rule looks at: the object before the conversion and the containers that lose a limit, by path."""
 
     kind: Kind
@@ -90,7 +92,8 @@ _STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _POLICY = "/spec/mlPolicy"
 
 
-class _Node(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Node:
     """The container that Trainer reads, what it loses, and the policy of the runtime."""
 
     path: str

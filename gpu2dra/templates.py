@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from gpu2dra.allocation import Claim
 from gpu2dra.model import ApiVersion, Keep, Object, Options, Style
@@ -27,7 +28,8 @@ _ORDERED: tuple[tuple[str, str], ...] = (
 template has to outlive the hook's own success, and both tools replace it before the next run by default."""
 
 
-class Workload(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Workload:
     """What a template takes over from the object whose pods use it."""
 
     group: str

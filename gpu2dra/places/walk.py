@@ -44,7 +44,8 @@ class _Trail(NamedTuple):
     step: str
 
 
-class _Hit(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Hit:
     """One place that names resources: in which form, and the value (an amount, or the string that holds the name)."""
 
     form: Form

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from gpu2dra.devices import Device, device_for, is_built_in
 from gpu2dra.resources import LegacyResource, Meaning
@@ -19,7 +19,8 @@ class Preemption(StrEnum):
     SKIP = "skip"
 
 
-class LeftAlone(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LeftAlone:
     """The outcome of a rule that skips: `reason` is the operator's own text."""
 
     reason: str
@@ -29,7 +30,8 @@ Outcome: TypeAlias = Device | LeftAlone | None
 """What one unit of a resource becomes; None: nobody has chosen the device that replaces it."""
 
 
-class Rule(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rule:
     """One rule: globs of resource names and of namespaces (empty: all), and what becomes of a request they match."""
 
     outcome: Device | LeftAlone
@@ -86,7 +88,8 @@ BUILT_IN = Policy()
 """What holds without any policy (design, section 4)."""
 
 
-class Problem(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Problem:
     """One thing that is wrong or odd in a policy document: where (a JSON Pointer), and what to do about it."""
 
     path: str
