@@ -5,6 +5,7 @@ What is never logged: pods and other objects, keys, tokens. Names, kinds, reason
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 import sys
@@ -45,10 +46,15 @@ def set_up(level: LogLevel, style: LogFormat, stream: io.TextIOBase | Any = None
     logging.captureWarnings(capture=True)
     uncaught = logging.getLogger("gpu2dra_webhook.uncaught")
     sys.excepthook = lambda kind, error, trace: uncaught.critical("uncaught", exc_info=(kind, error, trace))
-    sys.unraisablehook = lambda event: uncaught.error("unraisable", exc_info=event.exc_value)
+    sys.unraisablehook = functools.partial(_log_unraisable, uncaught)
     threading.excepthook = lambda event: uncaught.error(
         "uncaught in %s", event.thread and event.thread.name, exc_info=event.exc_value
     )
+
+
+def _log_unraisable(log: logging.Logger, event: sys.UnraisableHookArgs) -> None:
+    if not sys.is_finalizing():  # then nothing can be logged any more, and nobody is there to care
+        log.error("unraisable", exc_info=event.exc_value)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -35,6 +35,8 @@ _PARSE_ERRORS: Mapping[type[Exception], tuple[int, str]] = {
     errors.ExpectationFailed: (417, "this expectation is not supported"),
 }
 _MALFORMED = (400, "this is no valid HTTP/1.1 request")
+# Of a chunk: errors of the system in old releases of gunicorn.
+_PARSE_EXCEPTIONS = (errors.ParseException, errors.InvalidChunkSize, errors.ChunkMissingTerminator)
 _CUT = {Cut.DEADLINE: (408, "the request came too slowly")}
 _BUSY = (503, "too many requests at once; try again")
 
@@ -78,7 +80,7 @@ class _Collector(io.BytesIO):
 class _Response(wsgi.Response):
     """gunicorn's response, collected."""
 
-    def __init__(self, request: Request, _client: Any, config: Config) -> None:
+    def __init__(self, request: Request, config: Config) -> None:
         self.collected = _Collector()
         super().__init__(request, cast("socket.socket", self.collected), config)
 
@@ -114,7 +116,7 @@ def _converse(port: Port, connection: Connection, address: Any) -> None:
             request = next(parser, None)
             if request is None or not _answer(port, connection, request, address):
                 return
-        except errors.ParseException as error:
+        except _PARSE_EXCEPTIONS as error:
             _refuse(port, connection, *_PARSE_ERRORS.get(type(error), _MALFORMED))
             return
         except OSError:  # also gunicorn's NoMoreData
@@ -128,9 +130,8 @@ def _converse(port: Port, connection: Connection, address: Any) -> None:
 def _answer(port: Port, connection: Connection, request: Request, address: Any) -> bool:
     """Answer one request; return whether another may follow on this connection."""
     connection.enter(Phase.BODY)
-    response, environ = wsgi.create(
-        request, connection.socket, address, port.address, port.config, response_class=_Response
-    )
+    _, environ = wsgi.create(request, connection.socket, address, port.address, port.config)
+    response = _Response(request, port.config)
     whole = _read_body(port, environ)
     if not (whole and port.keep_alive()):
         response.force_close()
@@ -144,7 +145,7 @@ def _answer(port: Port, connection: Connection, request: Request, address: Any) 
         if hasattr(parts, "close"):
             parts.close()
     connection.enter(Phase.WRITE)
-    connection.socket.sendall(cast("_Response", response).collected.getvalue())
+    connection.socket.sendall(response.collected.getvalue())
     port.connections.answered(connection)
     if not whole:
         _linger(connection)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu2dra_webhook.app import create_app, create_side_app
+from gpu2dra_webhook.metrics import CONTENT_TYPE
 from gpu2dra_webhook.readiness import Readiness
 from gpu2dra_webhook.reviews import BadReview
 
@@ -162,7 +163,7 @@ def test_readiness_tells_details_to_who_asks_for_them(client: FlaskClient) -> No
 def test_the_port_without_tls_takes_no_reviews() -> None:
     side = create_side_app(lambda: b"metric 1\n", Readiness({}, {})).test_client()
     metrics = side.get("/metrics")
-    assert (metrics.data, metrics.content_type) == (b"metric 1\n", "text/plain; version=1.0.0; charset=utf-8")
+    assert (metrics.data, metrics.content_type) == (b"metric 1\n", CONTENT_TYPE)
     assert side.get("/readyz").status_code == 200
     assert side.get("/livez").status_code == 200
     answer = side.post("/mutate", data=b"1", content_type="application/json")

@@ -140,6 +140,17 @@ def test_what_nobody_catches_is_logged(stream: io.StringIO) -> None:
     assert found == [("error", "uncaught in worker", True), ("critical", "uncaught", True)]
 
 
+def test_what_cannot_be_raised_is_logged(stream: io.StringIO) -> None:
+    class Spoilt:
+        def __del__(self) -> None:
+            fail()
+
+    logs.set_up("info", "json", stream)
+    Spoilt()
+    [entry] = lines(stream)
+    assert (entry["level"], entry["msg"], "ZeroDivisionError" in entry["exc"]) == ("error", "unraisable", True)
+
+
 def test_warnings_are_logged(stream: io.StringIO) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -50,7 +50,7 @@ def told_at_the_end(webhook: Webhook) -> str:
         ("--idle-timeout=0", "'0' is no duration above zero, such as 95, 95s or 24h"),
         ("--body-limit=0.5", "'0.5' is no size, such as 7340032 or 7Mi"),
         ("--on-api-failure=panic", "'panic' is not one of 'deny', 'allow'"),
-        ("--no-such-option", "No such option '--no-such-option'"),
+        ("--no-such-option", "No such option"),
         ("surplus", "unexpected extra argument (surplus)"),
     ],
 )
