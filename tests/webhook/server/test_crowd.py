@@ -91,7 +91,7 @@ def test_at_the_limit_the_connection_that_was_silent_longest_goes(webhooks: Webh
         assert clients[-1].ended()
         for client in [*clients[:-1], newest]:
             assert client.get("/livez").status == 200
-        # At least: the server looks at itself by a connection of its own now and then, which may have had to go as well.
+        # At least: the server looks at itself by a connection of its own, which may have had to go as well.
         assert running.metric('gpu2dra_connections_closed_total{kind="crowded"}') >= 1
 
 
