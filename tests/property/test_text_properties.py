@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from gpu2dra import CODES, Object, Options, plan
 from gpu2dra_migrate.errors import ALIAS, LAYOUT, YamlSyntaxError
 from gpu2dra_migrate.manifest import CONVERSIONS, Conversion, convert
+from gpu2dra_migrate.text import proof
 from gpu2dra_migrate.text.nodes import compose
 from gpu2dra_migrate.text.patch import copied, same
 from gpu2dra_migrate.text.values import to_data
@@ -115,12 +116,19 @@ def test_the_text_becomes_what_the_data_becomes(drawn: tuple[str, list[Any]]) ->
 
 
 def second_opinion(before: str, after: str) -> list[list[Any]]:
-    """Return what another parser reads in `after`; nothing where it refuses the layout of `before`."""
+    """Return what another parser reads in `after`; nothing where it refuses the layout of `before`.
+
+    A layout that it takes in `before` it may still refuse in `after` (a flow item at the column of its key); then the
+    parser that the proof falls back to has to read it.
+    """
     try:
         yaml12.parse_yaml(before.removeprefix("\ufeff"), multi=True)
     except ValueError:
         return []
-    return [yaml12.parse_yaml(after.removeprefix("\ufeff"), multi=True)]
+    try:
+        return [yaml12.parse_yaml(after.removeprefix("\ufeff"), multi=True)]
+    except ValueError:
+        return [proof._ruamel(after)]
 
 
 @SLOW
