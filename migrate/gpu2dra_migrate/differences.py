@@ -17,11 +17,31 @@ _ESCAPES = {"\a": "a", "\b": "b", "\t": "t", "\n": "n", "\v": "v", "\f": "f", "\
 
 
 def diff_of(result: FileResult) -> Iterator[str]:
-    """Yield the lines of the diff of a file and of the files made beside it, with their line ends."""
+    """Yield the lines of the diff of a file and of the files made beside it, with their line ends.
+
+    A file that moves is told in the way of git, as `git apply` takes it.
+    """
     for path, text in result.created.items():
         yield from _diff("", text, "/dev/null", _name("b", path))
-    if result.before is not None and result.after is not None:
-        yield from _diff(result.before, result.after, _name("a", result.path), _name("b", result.path))
+    if result.moved:
+        yield from _rename(result.path, result.moved)
+    if result.after is not None:
+        before = "/dev/null" if result.before is None else _name("a", result.path)
+        if result.moved:
+            yield _git_head(result.path, result.path)
+            yield "new file mode 100644\n"
+        yield from _diff(result.before or "", result.after, before, _name("b", result.path))
+
+
+def _rename(old: Path, new: Path) -> Iterator[str]:
+    yield _git_head(old, new)
+    yield "similarity index 100%\n"
+    yield f"rename from {_quoted(_from_here(old))}\n"
+    yield f"rename to {_quoted(_from_here(new))}\n"
+
+
+def _git_head(old: Path, new: Path) -> str:
+    return f"diff --git {_quoted('a/' + _from_here(old))} {_quoted('b/' + _from_here(new))}\n"
 
 
 def _diff(before: str, after: str, old: str, new: str) -> Iterator[str]:
@@ -36,17 +56,27 @@ def lines_of(text: str) -> list[str]:
 
 
 def _name(side: str, path: Path) -> str:
-    """Return the name of a file in the head of a diff: from here where it is below, quoted as git does where needed.
+    """Return the name of a file in the head of a diff.
 
     A name with blanks ends in a tab, so that nobody takes what follows for a date.
     """
+    text = _quoted(f"{side}/{_from_here(path)}")
+    return f"{text}\t" if " " in text and not text.startswith('"') else text
+
+
+def _from_here(path: Path) -> str:
+    """Return a path as seen from here where it is below."""
     text = os.fspath(path)
     if path.is_absolute():
         here = os.path.relpath(path)
-        text = text.lstrip("/") if here.startswith("..") else here
-    text = f"{side}/{text}"
+        return text.lstrip("/") if here.startswith("..") else here
+    return text
+
+
+def _quoted(text: str) -> str:
+    """Return a name quoted as git does where needed."""
     if text.isprintable() and '"' not in text and "\\" not in text:
-        return f"{text}\t" if " " in text else text
+        return text
     parts = (
         f"\\{_ESCAPES[character]}" if character in _ESCAPES
         else character if character.isprintable()

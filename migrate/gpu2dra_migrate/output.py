@@ -114,7 +114,8 @@ def json_text(results: Iterable[FileResult], tally: Tally) -> str:
 
     `schemaVersion` grows when a member goes or changes its meaning; new members may come at any time. The members:
     `mode`; `summary` (files, changed, objects, requests, ignored, codes: number per code, exitCode); `files`, each
-    with `path`, `changed`, `created` (paths of new files) and `findings`. A finding has `code`, `name`, `severity`
+    with `path`, `changed`, `created` (paths of new files), `moved` (where the file goes, its bytes as they are, or
+    null) and `findings`. A finding has `code`, `name`, `severity`
     (error, warning, info), `line` and `column` (1-based; 0: the file as a whole), `object` (Kind/name or empty),
     `path` (a JSON Pointer into the object), `message` and `todo`.
     """
@@ -125,6 +126,7 @@ def json_text(results: Iterable[FileResult], tally: Tally) -> str:
             "path": str(result.path),
             "changed": result.changed,
             "created": [str(path) for path in result.created] if result.changed else [],
+            "moved": str(result.moved) if result.moved else None,
             "findings": [_finding(located) for located in result.findings],
         }
         for result in results

@@ -1,4 +1,4 @@
-"""A run over many files: find them, convert each (in several processes where that pays), and gather the results."""
+"""A run over many files: find them, convert groups and single files (in several processes), gather the results."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from gpu2dra_migrate.groups import Group, absolute, find_groups
 from gpu2dra_migrate.renames import find_renames, tell_others, users
 from gpu2dra_migrate.search.discover import Found, find
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings, Worker, failed
@@ -25,13 +26,19 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
     """Yield the result of every candidate below `paths`, in order.
 
     `settings` hold for all files, unless `configure` has its own for a file. With Mode.CONVERT files are written as
-    they come. Problems of one file are its findings; the others go on. Raises ConfigError for a configuration that
-    cannot be used, before anything is written.
+    they come. What belongs to a chart or a kustomization converts with it, where its first file stands; Mode.VERIFY
+    looks at nothing else. Problems of one file are its findings; the others go on. Raises ConfigError for a
+    configuration that cannot be used, before anything is written.
     """
     configure = configure or (lambda _, __: settings)
     named = {path for path in paths if not path.is_dir()}
     candidates = list(find(paths))
     work = list(_jobs(candidates, named, configure))
+    owners = {path: group for group in find_groups(work) for path in group.files}
+    grouped: dict[Path, Group | None] = {}
+    if owners or settings.mode is Mode.VERIFY:
+        grouped = {job.path: owners.get(absolute(job.path)) for job in work}
+        work = [job for job in work if not grouped[job.path] and settings.mode is not Mode.VERIFY]
     renames = find_renames(work)
     if renames:
         more = [Found(path) for path in users(renames, [path for path in paths if path not in named])]
@@ -43,11 +50,25 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
     converted = _convert_all(work, Worker(renames), settings.jobs)
     if renames:
         converted = tell_others(converted, renames, [job.path for job in work])
+    done: set[int] = set()
     for found in candidates:
         if found.code:
             yield failed(found.path, found.code, found.message)
         elif found.path in todo:
             yield next(converted)
+        elif (group := grouped.get(found.path)) and id(group) not in done:
+            done.add(id(group))
+            yield from _results(group, found.path)
+
+
+def _results(group: Group, path: Path) -> Iterator[FileResult]:
+    """Yield the results of a group; an error of our own is told like one of its file, so that the others are done."""
+    try:
+        yield from group.results()
+    except Exception as error:
+        if os.environ.get("GPU2DRA_DEBUG"):
+            raise
+        yield failed(path, "DRA599", f"{type(error).__name__}: {error}")
 
 
 def _jobs(candidates: Sequence[Found], named: set[Path], configure: Configure) -> Iterator[Job]:

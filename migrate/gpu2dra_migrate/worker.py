@@ -23,6 +23,7 @@ class Mode(StrEnum):
     CHECK = "check"
     DIFF = "diff"
     CONVERT = "convert"
+    VERIFY = "verify"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,8 @@ class FileResult:
     """What became of one file: its findings, and its text before and after where it changes.
 
     `created` holds the files that stand beside it, with their text. `changed` says that the file changes, or would.
+    A file that goes to another path with the bytes that it has is `moved`; `after` is then what stands in its place. A
+    text with none before it is a new file.
     """
 
     path: Path
@@ -60,6 +63,7 @@ class FileResult:
     before: str | None = None
     after: str | None = None
     created: dict[Path, str] = field(default_factory=dict)
+    moved: Path | None = None
     objects: int = 0
     requests: int = 0
     ignored: int = 0

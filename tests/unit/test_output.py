@@ -186,8 +186,9 @@ def test_streams_that_are_closed_swallow(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_json_is_stable() -> None:
     tally = tally_of(Mode.CHECK, "DRA001", changed=True)
     result = FileResult(
-        Path("ü\udcff.yaml"), [located("DRA001", message="2 × gpu")], changed=True, created={Path("t.yaml"): ""}
-    )
+        Path("ü\udcff.yaml"), [located("DRA001", message="2 × gpu")], changed=True, created={Path("t.yaml"): ""},
+        moved=Path("m.yaml"),
+    )  # fmt: skip
     text = json_text([result, FileResult(Path("b.yaml"))], tally)
     assert text.isascii()
     document = json.loads(text)
@@ -198,7 +199,7 @@ def test_json_is_stable() -> None:
     }  # fmt: skip
     assert document["files"] == [
         {
-            "path": "ü\udcff.yaml", "changed": True, "created": ["t.yaml"],
+            "path": "ü\udcff.yaml", "changed": True, "created": ["t.yaml"], "moved": "m.yaml",
             "findings": [
                 {
                     "code": "DRA001", "name": "legacy-request", "severity": "warning", "line": 3, "column": 5,
@@ -206,7 +207,7 @@ def test_json_is_stable() -> None:
                 }
             ],
         },
-        {"path": "b.yaml", "changed": False, "created": [], "findings": []},
+        {"path": "b.yaml", "changed": False, "created": [], "moved": None, "findings": []},
     ]  # fmt: skip
 
 
@@ -239,6 +240,35 @@ def test_git_applies_the_diff(
     assert done.returncode == 0, (done.stderr, diff)
     assert path.read_bytes() == after.encode()
     assert new.read_text() == "x: 1\n"
+
+
+@pytest.mark.parametrize("name", ["a.yaml", "with blank.yaml", 'q"uote.yaml', "new\nline.yaml", "ünï.yaml"])
+def test_git_applies_a_diff_in_which_files_move(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """The text that takes the place of a moved file, a new file and an ordinary change behind it included."""
+    monkeypatch.chdir(tmp_path)
+    path, moved, new, other = Path(name), Path(f"_{name}"), Path("templates") / f"new {name}", Path(f"z-{name}")
+    path.write_bytes(b"old: 1\r\nlast")
+    other.write_text("a: 1\n")
+    results = [
+        FileResult(path, changed=True, moved=moved, after="{{ one line }}\n"),
+        FileResult(new, changed=True, after="new\n"),
+        FileResult(other, changed=True, before="a: 1\n", after="a: 2\n"),
+    ]
+    diff = "".join(line for result in results for line in diff_of(result))
+    assert "similarity index 100%\n" in diff
+    done = subprocess.run(["git", "apply", "-"], input=diff.encode(), capture_output=True, check=False)
+    assert done.returncode == 0, (done.stderr, diff)
+    found = {file.relative_to(tmp_path): file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
+    assert found == {
+        moved: b"old: 1\r\nlast", path: b"{{ one line }}\n", new: b"new\n", other: b"a: 2\n"
+    }  # fmt: skip
+
+
+def test_a_file_that_only_moves_is_a_rename(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "".join(diff_of(FileResult(Path("a b"), changed=True, moved=Path("c")))) == (
+        "diff --git a/a b b/c\nsimilarity index 100%\nrename from a b\nrename to c\n"
+    )
 
 
 def test_names_in_a_diff_are_seen_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,9 @@ import errno
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,9 +18,6 @@ from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.runner import FileResult, Mode, Settings, run
 from gpu2dra_migrate.search import discover
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 POD = """\
 apiVersion: v1
@@ -122,6 +120,45 @@ def test_a_bad_file_does_not_stop_the_others(tmp_path: Path, content: bytes, cod
     ]  # fmt: skip
     assert codes(results, "error") == [code]
     assert (tmp_path / "b.yaml").read_bytes() == content
+
+
+class Pair:
+    """A group of two files, as a chart is one."""
+
+    def __init__(self, folder: Path, *, broken: bool = False) -> None:
+        self.files = frozenset({folder / "b.yaml", folder / "c.yaml"})
+        self._broken = broken
+
+    def results(self) -> Iterator[FileResult]:
+        """Yield a change, then nothing or a failure."""
+        yield FileResult(min(self.files), changed=True)
+        if self._broken:
+            raise ZeroDivisionError("oh")
+        yield FileResult(max(self.files))
+
+
+def test_files_of_a_group_convert_with_it_where_the_first_of_them_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pods(tmp_path, "a", "b", "c", "d")
+    monkeypatch.setattr(runner, "find_groups", lambda jobs: [Pair(tmp_path)])
+    for mode, names in ((Mode.CONVERT, "abcd"), (Mode.VERIFY, "bc")):
+        assert "".join(result.path.stem for result in go(Path(), mode=mode)) == names
+    assert [result.changed for result in go(Path())] == [False, True, False, False]
+    assert "nvidia.com/gpu" in (tmp_path / "b.yaml").read_text()
+    assert "nvidia.com/gpu: 1" not in (tmp_path / "d.yaml").read_text()
+
+
+def test_a_bug_in_a_group_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GPU2DRA_DEBUG", raising=False)
+    pods(tmp_path, "a", "b", "c", "d")
+    monkeypatch.setattr(runner, "find_groups", lambda jobs: [Pair(tmp_path, broken=True)])
+    results = go(tmp_path)
+    assert ["".join(result.path.stem for result in results), *codes(results, "error")] == ["abbd", "DRA599"]
+    monkeypatch.setenv("GPU2DRA_DEBUG", "1")
+    with pytest.raises(ZeroDivisionError):
+        go(tmp_path)
 
 
 def test_a_bug_in_one_file_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,24 +1,21 @@
-"""Runs `helm template`: charts are other people's programs, so with a time limit and away from cluster and settings."""
+"""Runs `helm template`: charts are other people's programs, so with the limits of `gpu2dra_migrate.programs`."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpu2dra_migrate import programs
+
 if TYPE_CHECKING:
     from pathlib import Path
 
-TIME_LIMIT = 60.0
-"""Seconds that one chart may take; the largest public ones take two."""
 _SOURCE = re.compile(r"^---\n# Source: (?P<source>.*)\n", re.MULTILINE)
 
 
-class RenderError(Exception):
+class RenderError(programs.ProgramError):
     """The chart does not render; the text is what helm says, in one paragraph."""
 
 
@@ -41,7 +38,7 @@ class Helm:
     ) -> list[Rendered]:
         """Return what `chart` renders with these values files, hooks included, in helm's order.
 
-        `kube_version` is the server that the chart sees. Raises RenderError when it does not render, in TIME_LIMIT.
+        `kube_version` is the server that the chart sees. Raises RenderError when it does not render in time.
         """
         command = [self.program, "template", "release", str(chart), "--namespace", namespace, "--include-crds=false"]
         command += ["--kube-version", kube_version, *(f"--values={file}" for file in values)]
@@ -51,25 +48,14 @@ class Helm:
         """Run helm and return what it prints; RenderError when it fails.
 
         It sees no cluster, no plugins and no settings or caches of the user, who may have credentials there. Rendering
-        itself opens no connection: DNS look-ups of templates are off unless --enable-dns is given, and `template`
-        downloads nothing.
+        itself opens no connection, whether or not the system can take the network away: DNS look-ups of templates are
+        off unless --enable-dns is given, and `template` downloads nothing.
         """
-        with tempfile.TemporaryDirectory(prefix="gpu2dra-helm-") as home:
-            homes = {f"HELM_{name}_HOME": home for name in ("CACHE", "CONFIG", "DATA")}
-            environment = {"PATH": os.defpath, "HOME": home, "HELM_PLUGINS": home, "KUBECONFIG": os.devnull, **homes}
-            try:
-                done = subprocess.run(  # noqa: S603 - the user's helm
-                    [self.program, *arguments], env=environment, capture_output=True, timeout=TIME_LIMIT, check=False,
-                    stdin=subprocess.DEVNULL,
-                )  # fmt: skip
-            except subprocess.TimeoutExpired:
-                raise RenderError(f"helm takes more than {TIME_LIMIT:.0f} s") from None
-            except OSError as error:
-                raise RenderError(f"{self.program} cannot be run: {error.strerror}") from None
-        if done.returncode:
-            said = " ".join(done.stderr.decode("utf-8", "replace").split())
-            raise RenderError(said.removesuffix("Use --debug flag to render out invalid YAML").strip())
-        return done.stdout.decode("utf-8", "replace")
+        try:
+            return programs.run([self.program, *arguments])
+        except programs.ProgramError as error:
+            said = str(error).removesuffix("Use --debug flag to render out invalid YAML").strip()
+            raise RenderError(said) from None
 
 
 def split(text: str) -> list[tuple[str, str]]:

@@ -1,0 +1,71 @@
+"""Files that convert together or not at all: what a chart or a kustomization gives to a run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from gpu2dra_migrate.worker import FileResult, Job
+
+CHART_FILE = "Chart.yaml"
+KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+
+
+class Group(Protocol):
+    """Some files of a run."""
+
+    @property
+    def files(self) -> frozenset[Path]:
+        """The absolute paths of the candidates that are this group's and nobody else's."""
+
+    def results(self) -> Iterator[FileResult]:
+        """Yield a result for each file that changes or has a finding; with Mode.CONVERT the files are written."""
+
+
+Finder = Callable[[Sequence[Job]], Iterator[Group]]
+"""Given the jobs of a run that no other group has: the groups among them."""
+
+
+def find_groups(jobs: Sequence[Job]) -> list[Group]:
+    """Return the groups among the files of `jobs`, charts first; what is a chart's is nobody else's."""
+    groups: list[Group] = []
+    for concerns, finder in ((_any_chart, _charts), (_any_kustomization, _kustomizations)):
+        if jobs and concerns(jobs):
+            groups += (found := list(finder(jobs)))
+            taken = {path for group in found for path in group.files}
+            jobs = [job for job in jobs if absolute(job.path) not in taken] if taken else jobs
+    return groups
+
+
+def absolute(path: Path) -> Path:
+    """Return `path` from the root, its links as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
+
+
+def _any_chart(jobs: Sequence[Job]) -> bool:
+    """Whether a file of `jobs` is below a folder that holds a Chart.yaml. Each folder is looked at once."""
+    seen: set[str] = set()
+    for job in jobs:
+        folder = os.path.dirname(os.path.abspath(job.path))  # noqa: PTH100, PTH120 - links stay links; hot
+        while folder not in seen:
+            seen.add(folder)
+            if os.path.exists(os.path.join(folder, CHART_FILE)):  # noqa: PTH110, PTH118 - hot
+                return True
+            if os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118 - hot
+                break
+            folder = os.path.dirname(folder)  # noqa: PTH120 - hot
+    return False
+
+
+def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
+    yield from ()
+
+
+def _any_kustomization(jobs: Sequence[Job]) -> bool:
+    return False
+
+
+def _kustomizations(jobs: Sequence[Job]) -> Iterator[Group]:
+    yield from ()
