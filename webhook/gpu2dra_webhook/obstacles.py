@@ -65,7 +65,7 @@ def _quota(devices: Devices, view: View, namespace: NamespaceState, settings: Se
         by_name = known is not None and known.extended_resource_name == name
         if not (by_key or by_name):
             key = f"{device.device_class}.deviceclass.resource.k8s.io/devices"
-            fix = "which claims of one class cannot be counted by" if device.selectors else f"add {key} to it"
+            fix = "which claims of one class cannot be counted by" if device.selectors else f"add {key}"
             return Reason.QUOTA, f"a ResourceQuota counts {name}; {fix}"
     return None
 

@@ -28,7 +28,7 @@ from gpu2dra.templates import canonical_spec
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.ledger import Ledger
-from gpu2dra_webhook.cluster.objects import Pod, Template
+from gpu2dra_webhook.cluster.objects import Pod, Template, is_waiting
 from gpu2dra_webhook.cluster.repair import Repair
 from gpu2dra_webhook.cluster.sweep import Sweep
 from gpu2dra_webhook.cluster.template_api import TemplateApi
@@ -352,7 +352,8 @@ def test_a_pod_of_several_claims_that_the_controller_keeps_pending_is_freed(
         wait_for("it flaps", lambda: len(_claims_of(cluster, seen)) == 1)
     run(janitor=True)
     machines([gpus.Machine("h100", gpus.whole(gpus.H100, 3))])
-    scheduling.wait_for_scheduled(cluster.client, seen)
+    # The controller remembers for a minute what it made, and names the claim that was deleted again and again.
+    scheduling.wait_for_scheduled(cluster.client, seen, deadline=120)
     assert len(_claims_of(cluster, seen)) == 2
 
 
@@ -363,7 +364,7 @@ def _claims_of(cluster: Cluster, pod: Object) -> dict[str, str]:
 def waiting_pods(cluster: Cluster, seen: Object, created: str) -> Cache[Pod]:
     """Return a cache with a pod of the test's namespace that waits for its template."""
     names_of_templates = frozenset(_templates_of(seen))
-    pods: Cache[Pod] = Cache()
+    pods: Cache[Pod] = Cache(is_waiting)
     pods.put(
         Key(cluster.namespace, name_of(seen)),
         Pod(seen["metadata"]["uid"], created, names_of_templates, names_of_templates),

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from gpu2dra_webhook.cluster.cache import Cache, Key
+
+if TYPE_CHECKING:
+    import pytest
 
 A, B = Key("one", "a"), Key("two", "b")
 
@@ -17,7 +22,7 @@ def test_it_holds_by_namespace_and_name() -> None:
     cache.put(B, 2)
     assert (cache.get("one", "a"), cache.get("two", "a"), cache.get("three", "a")) == (1, None, None)
     assert cache.within("one") == {"a": 1}
-    assert sorted(cache.items()) == [(A, 1), (B, 2)]
+    assert sorted(cache.items()) == sorted(cache.walk()) == [(A, 1), (B, 2)]
     cache.remove(A)
     cache.remove(A)
     assert cache.items() == [(B, 2)]
@@ -36,6 +41,33 @@ def test_only_what_is_new_is_a_change() -> None:
         change()
         versions.append(cache.version)
     assert versions == [1, 1, 2, 2, 2, 3, 4]
+
+
+def test_those_that_are_due_are_at_hand_whatever_changes_them() -> None:
+    cache: Cache[int] = Cache(lambda value: value > 1)
+    cache.put(A, 1)
+    assert cache.due() == []
+    cache.put(A, 2)
+    cache.put(B, 3)
+    assert cache.due() == [(A, 2), (B, 3)]
+    cache.put(A, 1)
+    assert cache.due() == [(B, 3)]
+    cache.replace({A: 5, B: 0})
+    assert cache.due() == [(A, 5)]
+    cache.remove(A)
+    assert cache.due() == []
+
+
+def test_a_walk_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    cache: Cache[int] = Cache()
+    cache.replace({Key("one", str(number)): number for number in range(1_000)})
+    pauses: list[float] = []
+    monkeypatch.setattr(time, "sleep", pauses.append)
+    walk = cache.walk()
+    next(walk)
+    cache.remove(Key("one", "999"))  # while it is under way
+    assert len(list(walk)) == 999
+    assert pauses == [0, 0, 0, 0]
 
 
 def test_copies_do_not_change() -> None:

@@ -7,12 +7,14 @@ import resource
 import select
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from controlplane.client import wait_for
+from gpu2dra_webhook.readiness import PROBE_INTERVAL
 from webhook.server.running import JSON, PATIENCE, Client, Webhook, Webhooks, body, request
 
 IDLE, HALF, SILENT = 1_000, 200, 100
@@ -81,18 +83,23 @@ def test_api_servers_are_answered_beside_1300_useless_connections(webhooks: Webh
         assert running.side("/livez").status == 200
 
 
-def test_at_the_limit_the_connection_that_was_silent_longest_goes(webhooks: Webhooks) -> None:
+def test_at_the_limit_one_connection_goes_for_another(webhooks: Webhooks) -> None:
+    """Which one goes is test_connections' matter: here the server's looks at itself take places, too."""
+    began = time.monotonic()
     with webhooks.running("--max-connections=10") as running, contextlib.ExitStack() as stack:
-        clients = [stack.enter_context(running.client()) for _ in range(10)]
-        for client in reversed(clients):
-            assert client.get("/livez").status == 200
-        newest = stack.enter_context(running.client())
-        assert newest.get("/livez").status == 200
-        assert clients[-1].ended()
-        for client in [*clients[:-1], newest]:
-            assert client.get("/livez").status == 200
-        # At least: the server looks at itself by a connection of its own, which may have had to go as well.
+        clients = [stack.enter_context(running.client()) for _ in range(11)]
+        assert clients[-1].get("/livez").status == 200
+        answered = sum(map(_is_answered, clients))
+        looks = 1 + int((time.monotonic() - began) / PROBE_INTERVAL)
+        assert 10 - looks <= answered <= 10
         assert running.metric('gpu2dra_connections_closed_total{kind="crowded"}') >= 1
+
+
+def _is_answered(client: Client) -> bool:
+    try:
+        return client.get("/livez").status == 200
+    except (EOFError, OSError):
+        return False
 
 
 def test_whoever_comes_is_answered_however_many_were_there_before(webhooks: Webhooks) -> None:

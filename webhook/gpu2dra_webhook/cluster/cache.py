@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
+
+_STRIDE = 256
+"""Objects that a walk looks at before others get their turn."""
 
 
 class Key(NamedTuple):
@@ -21,12 +24,14 @@ class Cache(Generic[T]):
     """A table by namespace and name. Only what a reader of ours needs of an object is in it.
 
     `version` counts changes of what is held: an object that was sent again with nothing new for us is no change.
-    Values are immutable and compare by what they hold.
+    Values are immutable and compare by what they hold. Those that `due` picks can be had without a look at all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, due: Callable[[T], bool] = lambda value: False) -> None:
         self.version = 0
+        self._is_due = due
         self._spaces: dict[str, dict[str, T]] = {}
+        self._due: dict[Key, T] = {}
         self._changed = threading.Condition()
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -48,6 +53,22 @@ class Cache(Generic[T]):
         with self._changed:
             return [(Key(space, name), value) for space, held in self._spaces.items() for name, value in held.items()]
 
+    def due(self) -> list[tuple[Key, T]]:
+        """Return a copy of those that are due."""
+        with self._changed:
+            return list(self._due.items())
+
+    def walk(self) -> Iterator[tuple[Key, T]]:
+        """Yield everything, and let others run on the way: a look at many thousand objects must not hold up a review.
+
+        What changes meanwhile is seen as it was or as it is.
+        """
+        for space in list(self._spaces):
+            for number, (name, value) in enumerate(self.within(space).items()):
+                if number % _STRIDE == 0:
+                    time.sleep(0)
+                yield Key(space, name), value
+
     def wait_for(self, ready: Callable[[], bool], timeout: float) -> bool:
         """Wait until `ready` is true, looking after each change, for at most `timeout` seconds; return what it said."""
         ends = time.monotonic() + timeout
@@ -65,6 +86,9 @@ class Cache(Generic[T]):
             if space.get(key.name) == value:
                 return
             space[key.name] = value
+            self._due.pop(key, None)
+            if self._is_due(value):
+                self._due[key] = value
             self._tell()
 
     def remove(self, key: Key) -> None:
@@ -73,6 +97,7 @@ class Cache(Generic[T]):
             space = self._spaces.get(key.namespace, {})
             if space.pop(key.name, None) is None:
                 return
+            self._due.pop(key, None)
             if not space:
                 del self._spaces[key.namespace]
             self._tell()
@@ -85,6 +110,7 @@ class Cache(Generic[T]):
         with self._changed:
             if spaces != self._spaces:
                 self._spaces = spaces
+                self._due = {key: value for key, value in objects.items() if self._is_due(value)}
                 self._tell()
 
     def _tell(self) -> None:

@@ -99,6 +99,11 @@ class Pod:
     stuck: bool = False
 
 
+def is_waiting(pod: Pod) -> bool:
+    """Whether a claim of the pod has not been made yet, as of all that are stuck."""
+    return bool(pod.waiting)
+
+
 def pod(item: PodObject) -> Pod | None:
     """Return what is kept of a pod; None for one that names no template."""
     entries = [entry for entry in item.spec.resourceClaims or () if entry.resourceClaimTemplateName]

@@ -74,7 +74,7 @@ class Source(Generic[T]):
     """A kind to be cached: where it is, how it is decoded, and what is kept of each object.
 
     `where` returns the path of the collection, None while the server does not serve it, or NOT_KNOWN. `read` makes the
-    value to hold of a decoded object; None leaves the object out.
+    value to hold of a decoded object; None leaves the object out. `due` picks those that the cache keeps at hand.
     """
 
     name: str
@@ -83,6 +83,7 @@ class Source(Generic[T]):
     read: Callable[[Any], T | None]
     query: Mapping[str, str | int] = field(default_factory=dict)
     page: int = 500
+    due: Callable[[T], bool] = lambda value: False
 
 
 class Reflector(Generic[T]):
@@ -91,7 +92,7 @@ class Reflector(Generic[T]):
     def __init__(self, api: Api, source: Source[T], not_served: Callable[[], None] = lambda: None) -> None:
         """`not_served` is called when the server answers that it knows no such path."""
         self.source = source
-        self.cache: Cache[T] = Cache()
+        self.cache: Cache[T] = Cache(source.due)
         self.lists = 0
         self.failures = 0
         self._api = api

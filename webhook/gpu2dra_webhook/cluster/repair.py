@@ -68,7 +68,7 @@ class Repair:
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Put back and wake what can be; ends early when `holds` turns false or the API server is away."""
         waiting: defaultdict[Key, list[tuple[Key, Pod]]] = defaultdict(list)
-        for key, pod in pods.items():
+        for key, pod in pods.due():
             for name in pod.waiting:
                 if OUR_NAME.fullmatch(name):
                     waiting[Key(key.namespace, name)].append((key, pod))

@@ -43,8 +43,8 @@ class Sweep:
 
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Do what is due; ends early when `holds` turns false or the API server is away."""
-        named = {Key(key.namespace, name) for key, pod in pods.items() for name in pod.templates}
-        ours = [(key, seen) for key, seen in self._ledger.cache.items() if OUR_NAME.fullmatch(key.name)]
+        named = {Key(key.namespace, name) for key, pod in pods.walk() for name in pod.templates}
+        ours = [(key, seen) for key, seen in self._ledger.cache.walk() if OUR_NAME.fullmatch(key.name)]
         self._note_marks(ours)
         unused = 0
         for key, seen in ours:

@@ -41,7 +41,7 @@ class Unstick:
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Write the status of those that have been stuck for a while."""
         now = time.monotonic()
-        stuck = [(key, pod) for key, pod in pods.items() if pod.stuck]
+        stuck = [(key, pod) for key, pod in pods.due() if pod.stuck]
         self._due = {pod.uid: self._due.get(pod.uid, now + _PATIENCE) for _, pod in stuck}
         # The status names one claim now and another then: what was seen of it is put together.
         self._claims = {pod.uid: self._claims.get(pod.uid, {}) | dict(pod.made) for _, pod in stuck}
@@ -52,6 +52,10 @@ class Unstick:
             self._due[pod.uid] = now + _AGAIN
             try:
                 self._free(key, pod, claims)
+            except errors.NotFound:
+                # The controller remembers for a minute what it made, and names a claim again that is gone meanwhile.
+                self._due[pod.uid] = now + _PATIENCE
+                self._claims.pop(pod.uid)
             except errors.ApiError as error:
                 _log.info("a stuck pod was not freed: %s", error)
 
