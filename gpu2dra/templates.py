@@ -27,6 +27,9 @@ _ORDERED: tuple[tuple[str, str], ...] = (
 """Hook annotation to copy and the order annotation that must come one lower. Deletion policies are not copied: the
 template has to outlive the hook's own success, and both tools replace it before the next run by default."""
 
+_COPIED = ("postrenderer.helm.sh/postrender-filename",)
+"""By it Helm knows which file of the chart a document belongs to after a post-renderer; it takes it off again."""
+
 
 @dataclass(frozen=True, slots=True)
 class Workload:
@@ -149,7 +152,7 @@ def _in_version(spec: Object, version: ApiVersion) -> Object:
 def _annotations(metadata: Mapping[str, Any], options: Options) -> dict[str, str]:
     own = metadata.get("annotations")
     own = own if isinstance(own, dict) else {}
-    result: dict[str, str] = {}
+    result: dict[str, str] = {key: own[key] for key in _COPIED if isinstance(own.get(key), str)}
     for hook, order in _ORDERED:
         if isinstance(own.get(hook), str):
             result[hook] = own[hook]

@@ -1,4 +1,4 @@
-"""The `gpu2dra` command: check (the default), diff, convert and explain."""
+"""The `gpu2dra` command: check (the default), diff, convert, explain, and the filters."""
 
 from __future__ import annotations
 
@@ -106,6 +106,42 @@ def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:
     try:
         code = execute(mode, paths, Flags(**flags))
     except (ConfigError, WrongUse) as error:
+        raise click.UsageError(str(error)) from error
+    sys.exit(code)
+
+
+def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a filter the flags of a run that decide what is converted and what is told, and its own."""
+    shared = ("target", "tolerations", "scheduler", "policy", "config", "quiet", "verbose", "no_color")
+    parameters = [each for each in convert.params if each.name in shared]
+    command = click.option(
+        "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest input that is read (64 MiB)."
+    )(command)
+    command = click.option(
+        "--keep", multiple=True, type=click.Choice(["helm", "argocd", "flux", "none"]),
+        help="Tell this tool not to prune the templates (default: helm where Helm rendered the input).",
+    )(command)  # fmt: skip
+    command.__click_params__ = [*reversed(parameters), *command.__click_params__]  # type: ignore[attr-defined] # click's own
+    return command
+
+
+@cli.command("render-filter")
+@click.option("--strict", is_flag=True, help="Pass nothing on while a request for a GPU is left as it is.")
+@_filter_options
+def render_filter(keep: tuple[str, ...], strict: bool, **flags: Any) -> None:
+    """Convert a stream of manifests from standard input to standard output, e.g. as a post-renderer of Helm.
+
+    Documents without a GPU pass byte for byte; what is left as it is is told on standard error. Exit codes: 0 passed
+    on, 2 wrong use or internal error, 3 the stream could not be read (then nothing is passed on).
+    """
+    from gpu2dra import Keep  # noqa: PLC0415 - `--version` and `explain` need none of it
+    from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - as above
+    from gpu2dra_migrate.filters.command import render_filter as run  # noqa: PLC0415 - as above
+    from gpu2dra_migrate.session import Flags  # noqa: PLC0415 - as above
+
+    try:
+        code = run(Flags(**flags), [Keep(tool) for tool in keep] or None, strict=strict)
+    except ConfigError as error:
         raise click.UsageError(str(error)) from error
     sys.exit(code)
 

@@ -100,6 +100,11 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
     return here, configure
 
 
+def settings_here(flags: Flags) -> Settings:
+    """Return the settings for a filter: those of the working folder, under what `flags` say. Raises ConfigError."""
+    return _configure(Mode.CONVERT, (), flags)[0]
+
+
 def _policy(path: Path | None) -> Policy | None:
     if path is None:
         return None

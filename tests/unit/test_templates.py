@@ -171,6 +171,11 @@ OURS = "gpu2dra.dev/workload"
         (None, {}, {}),
         ("text", {}, {}),
         ({"other": "x"}, {}, {}),
+        (
+            {"postrenderer.helm.sh/postrender-filename": "app/templates/job.yaml"},
+            {},
+            {"postrenderer.helm.sh/postrender-filename": "app/templates/job.yaml"},
+        ),
         ({"helm.sh/hook": "pre-install"}, {}, {"helm.sh/hook": "pre-install", "helm.sh/hook-weight": "-1"}),
         (
             {"helm.sh/hook": "test", "helm.sh/hook-weight": "5", "helm.sh/hook-delete-policy": "hook-succeeded"},

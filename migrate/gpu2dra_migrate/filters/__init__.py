@@ -1,0 +1,1 @@
+"""Conversion between two programs: manifests come in on standard input, converted ones go out."""
