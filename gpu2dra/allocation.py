@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gpu2dra.demand import Phase
 from gpu2dra.devices import Device
@@ -30,8 +30,7 @@ class CannotAllocate(ValueError):
         self.container = container
 
 
-@dataclass(frozen=True, slots=True)
-class Consumer:
+class Consumer(NamedTuple):
     """One container in starting order, with the number of devices that it wants of each outcome."""
 
     name: str
@@ -48,8 +47,7 @@ class Request:
     count: Amount
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """One claim of the pod: the name of its entry in `spec.resourceClaims` and its requests."""
 
     entry: str

@@ -6,15 +6,14 @@ Hundreds tell where a code comes from: 0 what is converted, 1 notes beside a con
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpu2dra.model import Finding, Severity
 
 _E, _W, _I = Severity.ERROR, Severity.WARNING, Severity.INFO
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """One row of the table: `why` tells what is behind the finding, `todo` what the reader does next."""
 
     code: str

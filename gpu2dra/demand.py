@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gpu2dra.codes import finding
 from gpu2dra.devices import Device, device_for
@@ -33,8 +33,7 @@ class Phase(StrEnum):
     APP = "app"
 
 
-@dataclass(frozen=True, slots=True)
-class Legacy:
+class Legacy(NamedTuple):
     """One legacy resource of one container and the device that stands for one unit of it.
 
     `in_requests` says that the key stands in requests as well.
@@ -46,8 +45,7 @@ class Legacy:
     device: Device
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(NamedTuple):
     """The legacy resources that one container asks for with an amount above zero, in the order of the manifest."""
 
     path: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gpu2dra.model import Object
 from gpu2dra.resources import LegacyResource, Meaning
@@ -13,8 +13,7 @@ MIG_CLASS = "mig.nvidia.com"
 _PROFILE = re.compile(r"== '([0-9a-z.+]+)'")
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(NamedTuple):
     """A device outcome: one DeviceClass and the CEL selectors that narrow it. Equal outcomes can be shared (R5)."""
 
     device_class: str

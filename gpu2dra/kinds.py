@@ -12,10 +12,9 @@ controller decodes with decides. tests/unit/test_kinds.py holds the rows to publ
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu2dra.model import Object
 from gpu2dra.pointers import pointer, segments
@@ -30,8 +29,7 @@ class OperatorRule(StrEnum):
     KSERVE = "kserve"
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """One row of the table: a kind whose published schema holds claims in these `versions` of its group.
 
     Patterns are JSON Pointers in which `*` stands for every list item and every map value. `templates` lead to

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, NotRequired, TypeAlias, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NotRequired, TypeAlias, TypedDict
 
 if TYPE_CHECKING:
     from gpu2dra.policy.model import Policy
@@ -31,8 +31,7 @@ class Severity(StrEnum):
     INFO = "info"  # good to know; never changes an exit code
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing to tell the user about one place in one object.
 
     `code` is a key of `gpu2dra.codes.CODES`, `path` a JSON Pointer (RFC 6901) into the object that `plan` was
@@ -105,8 +104,7 @@ class Context:
     wrapper: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
+class Access(NamedTuple):
     """The devices that one container reaches after the conversion.
 
     `path` is the JSON Pointer of the container, `legacy` what was taken off it, as `(resource name, amount)` pairs,
@@ -121,8 +119,7 @@ class Access:
     devices: int | str
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """The conversion of one object.
 
     Apply `operations` to the object and create `templates` first; an empty plan changes nothing. For a `List` the

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from gpu2dra.codes import finding
 from gpu2dra.kinds import Kind, OperatorRule, matches
@@ -20,8 +19,7 @@ from gpu2dra.quantity import AmountError, parse_quantity
 Edits: TypeAlias = tuple[list[Operation], list[Finding]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Subject:
+class _Subject(NamedTuple):
     """What a rule looks at: the object before the conversion and the containers that lose a limit, by path."""
 
     kind: Kind
@@ -92,8 +90,7 @@ _STEP_LABEL = "trainer.kubeflow.org/trainjob-ancestor-step"
 _POLICY = "/spec/mlPolicy"
 
 
-@dataclass(frozen=True, slots=True)
-class _Node:
+class _Node(NamedTuple):
     """The container that Trainer reads, what it loses, and the policy of the runtime."""
 
     path: str

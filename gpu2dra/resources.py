@@ -7,8 +7,8 @@ Sources: NVIDIA/k8s-device-plugin (names, `.shared`, MIG profiles with `+` writt
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 
 class Meaning(StrEnum):
@@ -21,8 +21,7 @@ class Meaning(StrEnum):
     PASSTHROUGH = "passthrough"  # a KubeVirt device name
 
 
-@dataclass(frozen=True, slots=True)
-class LegacyResource:
+class LegacyResource(NamedTuple):
     """A recognised resource name; `profile` is the MIG profile as the DRA driver writes it, else empty."""
 
     name: str

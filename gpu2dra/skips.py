@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu2dra.codes import finding
 from gpu2dra.model import Finding, Object
@@ -61,8 +61,7 @@ class Pod:
     priorities: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
 
 
-@dataclass(frozen=True, slots=True)
-class Skip:
+class Skip(NamedTuple):
     """One reason: `where` yields `(pointer, text)` of what speaks against a conversion."""
 
     code: str

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpu2dra.allocation import Claim
 from gpu2dra.model import ApiVersion, Keep, Object, Options, Style
@@ -31,8 +30,7 @@ _COPIED = ("postrenderer.helm.sh/postrender-filename",)
 """By it Helm knows which file of the chart a document belongs to after a post-renderer; it takes it off again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(NamedTuple):
     """What a template takes over from the object whose pods use it."""
 
     group: str

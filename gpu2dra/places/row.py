@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from typing import NamedTuple
 
 from gpu2dra.places.text import TEXT_FORMS, Form
 
@@ -18,8 +18,7 @@ TEXT = frozenset(TEXT_FORMS)
 ANY = frozenset(Form)
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """One row of the table; a row without a code says that the place is no finding.
 
     `api` and `kind` are globs on apiVersion and kind (alternatives by `|`); `path` is a JSON Pointer of the name's key

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from gpu2dra.resources import QUOTA_PREFIXES, legacy_resource
 
@@ -29,8 +29,7 @@ class Form(StrEnum):
 TEXT_FORMS = (Form.REQUEST, Form.POINTER, Form.METRIC, Form.VALUE, Form.PROSE)
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """One legacy name inside a string; `line` counts line breaks before it."""
 
     form: Form

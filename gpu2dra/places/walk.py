@@ -44,8 +44,7 @@ class _Trail(NamedTuple):
     step: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Hit:
+class _Hit(NamedTuple):
     """One place that names resources: in which form, and the value (an amount, or the string that holds the name)."""
 
     form: Form

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from gpu2dra.devices import Device, device_for, is_built_in
 from gpu2dra.resources import LegacyResource, Meaning
@@ -19,8 +19,7 @@ class Preemption(StrEnum):
     SKIP = "skip"
 
 
-@dataclass(frozen=True, slots=True)
-class LeftAlone:
+class LeftAlone(NamedTuple):
     """The outcome of a rule that skips: `reason` is the operator's own text."""
 
     reason: str
@@ -30,8 +29,7 @@ Outcome: TypeAlias = Device | LeftAlone | None
 """What one unit of a resource becomes; None: nobody has chosen the device that replaces it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """One rule: globs of resource names and of namespaces (empty: all), and what becomes of a request they match."""
 
     outcome: Device | LeftAlone
@@ -88,8 +86,7 @@ BUILT_IN = Policy()
 """What holds without any policy (design, section 4)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """One thing that is wrong or odd in a policy document: where (a JSON Pointer), and what to do about it."""
 
     path: str

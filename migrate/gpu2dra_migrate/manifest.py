@@ -219,7 +219,7 @@ def _goes_with(item: Finding) -> bool:
 def _left_alone(findings: list[Finding], why: Finding) -> list[Finding]:
     """Put `why` in the place of each conversion, and drop the notes that go with one."""
     return [
-        replace(why, path=item.path) if item.code in CONVERSIONS else item
+        why._replace(path=item.path) if item.code in CONVERSIONS else item
         for item in findings
         if item.code in CONVERSIONS or not _goes_with(item)
     ]

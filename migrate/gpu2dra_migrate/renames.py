@@ -73,4 +73,4 @@ def _told(
         start = Path(os.path.abspath(path)).parent  # noqa: PTH100 - as above
         names = ", ".join(os.path.relpath(other, start) for other in others.get(old, ()))
         more = f" {names} may name it, too: convert it in the same run." if names else ""
-    return replace(located, finding=replace(located.finding, message=located.finding.message + more))
+    return replace(located, finding=located.finding._replace(message=located.finding.message + more))

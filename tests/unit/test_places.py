@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -803,9 +802,9 @@ def test_every_row_of_the_table_is_needed_as_it_is(number: int, monkeypatch: pyt
     row = PLACES[number]
     documents = [build(*case.values[:3]) for case in CASES if row.applies(case.values[0], _kind(case))]
     before = [_without_caches(document) for document in documents]
-    mutants = [[], [replace(row, code="DRA001")]]
+    mutants = [[], [row._replace(code="DRA001")]]
     if row.code and not (row.forms == KEYS and "**" not in row.path):  # else there is nothing to group, or one map only
-        mutants.append([replace(row, whole=not row.whole)])
+        mutants.append([row._replace(whole=not row.whole)])
     for mutant in mutants:
         monkeypatch.setattr(places, "PLACES", (*PLACES[:number], *mutant, *PLACES[number + 1 :]))
         after = [_without_caches(document) for document in documents]
