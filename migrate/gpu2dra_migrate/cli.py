@@ -134,13 +134,32 @@ def render_filter(keep: tuple[str, ...], strict: bool, **flags: Any) -> None:
     Documents without a GPU pass byte for byte; what is left as it is is told on standard error. Exit codes: 0 passed
     on, 2 wrong use or internal error, 3 the stream could not be read (then nothing is passed on).
     """
+    from gpu2dra_migrate.filters import command  # noqa: PLC0415 - `--version` and `explain` need none of it
+
+    _filter(lambda given, kept: command.render_filter(given, kept or None, strict=strict), flags, keep)
+
+
+@cli.command("krm-function")
+@_filter_options
+def krm_function(keep: tuple[str, ...], **flags: Any) -> None:
+    """Convert the items of a ResourceList, as a KRM function of kustomize or kpt.
+
+    What its functionConfig (ConversionPolicy, Config or ConfigMap) says goes before these options. Exit codes: 0
+    done, 1 an error is among the results, 2 wrong use or internal error, 3 no ResourceList came in.
+    """
+    from gpu2dra_migrate.filters import function  # noqa: PLC0415 - `--version` and `explain` need none of it
+
+    _filter(function.krm_function, flags, keep)
+
+
+def _filter(run: Callable[[Any, list[Any]], int], flags: dict[str, Any], keep: tuple[str, ...]) -> None:
+    """Run a filter with its settings; exit with its code."""
     from gpu2dra import Keep  # noqa: PLC0415 - `--version` and `explain` need none of it
     from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - as above
-    from gpu2dra_migrate.filters.command import render_filter as run  # noqa: PLC0415 - as above
     from gpu2dra_migrate.session import Flags  # noqa: PLC0415 - as above
 
     try:
-        code = run(Flags(**flags), [Keep(tool) for tool in keep] or None, strict=strict)
+        code = run(Flags(**flags), [Keep(tool) for tool in keep])
     except ConfigError as error:
         raise click.UsageError(str(error)) from error
     sys.exit(code)

@@ -43,6 +43,11 @@ class ConfigFile(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_
 def load(path: Path) -> Config:
     """Return the settings in `path`; raise ConfigError that names file, line and field when they cannot be used."""
     document, data = read_document(path, "Config")
+    return config_in(path, document, data)
+
+
+def config_in(path: Path, document: Document, data: Any, base: str = "") -> Config:
+    """Return the settings in `data`, which stands at pointer `base` of a document; raise ConfigError as above."""
     try:
         file = msgspec.convert(data, ConfigFile)
     except msgspec.ValidationError as error:
@@ -55,31 +60,32 @@ def load(path: Path) -> Config:
             known = ", ".join(field.encode_name for field in msgspec.structs.fields(ConfigFile))
             message = f"unknown field; the fields are {known}"
         hint = _HINTS.get(pointer)
-        raise misplaced(path, document, pointer, f"{message}; {hint}" if hint else message) from error
+        raise misplaced(path, document, base + pointer, f"{message}; {hint}" if hint else message) from error
     try:
         api_version_of(file.target)
     except ConfigError as error:
-        raise misplaced(path, document, "/target", str(error)) from error
+        raise misplaced(path, document, f"{base}/target", str(error)) from error
     for key, globs in (("include", file.include), ("exclude", file.exclude)):
         for index, glob in enumerate(globs):
             try:
                 GitIgnoreSpec.from_lines([glob])
             except ValueError as error:
-                raise misplaced(path, document, f"/{key}/{index}", f"{error}; write it as in .gitignore") from error
+                place = f"{base}/{key}/{index}"
+                raise misplaced(path, document, place, f"{error}; write it as in .gitignore") from error
     return Config(
         path.parent, tuple(file.include), tuple(file.exclude), file.target, file.tolerations, tuple(file.schedulers),
-        file.max_size, _policy(path, document, file.policy),
+        file.max_size, _policy(path, document, file.policy, f"{base}/policy"),
     )  # fmt: skip
 
 
-def _policy(path: Path, document: Document, named: str | dict[str, Any]) -> Policy | None:
+def _policy(path: Path, document: Document, named: str | dict[str, Any], base: str) -> Policy | None:
     if named == "":
         return None
     from gpu2dra_migrate.policy_file import load_policy, policy_in  # noqa: PLC0415 - few configurations name a policy
 
     if isinstance(named, str):
         return load_policy(path.parent / named)
-    return policy_in(path, document, named, "/policy")
+    return policy_in(path, document, named, base)
 
 
 def read_document(path: Path, kind: str) -> tuple[Document, Any]:

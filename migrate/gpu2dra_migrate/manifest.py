@@ -289,15 +289,15 @@ def _sentence(message: str, code: str) -> str:
 
 
 def _edit_of(part: _Part) -> DocumentEdit:
-    before = [] if part.own_file or part.plan.own_file else [_unquoted(template) for template in part.plan.templates]
+    before = [] if part.own_file or part.plan.own_file else [unquoted(template) for template in part.plan.templates]
     operations = [
-        {**operation, "value": _unquoted(operation["value"])} if "value" in operation else operation
+        {**operation, "value": unquoted(operation["value"])} if "value" in operation else operation
         for operation in part.plan.operations
     ]
     return DocumentEdit(part.index, operations, before)  # type: ignore[arg-type] # a TypedDict spread is a plain dict to mypy
 
 
-def _unquoted(value: Any) -> Any:
+def unquoted(value: Any) -> Any:
     """Return `value` with the placeholder counts of a template marked to be written without quotes."""
     if not isinstance(value, dict) or value.get("kind") != "ResourceClaimTemplate":
         return value
@@ -326,7 +326,7 @@ def _part_at(parts: list[_Part], line: int) -> _Part:
 
 def _beside(parts: list[_Part]) -> list[Object]:
     """Return the templates that cannot stand in this file."""
-    return [_unquoted(t) for part in parts if part.own_file or part.plan.own_file for t in part.plan.templates]
+    return [unquoted(t) for part in parts if part.own_file or part.plan.own_file for t in part.plan.templates]
 
 
 def _prove_stable(found: list[Any], parts: list[_Part], options: Options, context: Context) -> None:

@@ -53,7 +53,7 @@ def test_the_figures_are_those_of_the_bench(root: Path) -> None:
     assert section(root, "bench") == bench_table(root)
 
 
-@pytest.mark.parametrize("command", ["check", "diff", "convert", "render-filter"])
+@pytest.mark.parametrize("command", ["check", "diff", "convert", "render-filter", "krm-function"])
 def test_every_option_is_told(root: Path, command: str) -> None:
     readme = (root / "README.md").read_text(encoding="utf-8")
     help_text = CliRunner().invoke(cli, [command, "--help"]).output
