@@ -477,6 +477,107 @@ _ROWS: tuple[Code, ...] = (
         "GPU.",
         "Move it to resources.limits of the container that uses the GPU, or remove it.",
     ),
+    Code(
+        "DRA421",
+        "chart-unreadable",
+        _E,
+        "Chart.yaml, or a template of the chart, cannot be read, so nothing of the chart was looked at.",
+        "Correct the file that the message names.",
+    ),
+    Code(
+        "DRA422",
+        "chart-does-not-render",
+        _W,
+        "Helm does not render the chart with these values, so nobody can say what they ask for and nothing is proven "
+        "for them.",
+        "Give values with which it renders by --values FILE, or put them into the chart's ci folder.",
+    ),
+    Code(
+        "DRA423",
+        "proven",
+        _I,
+        "Rendering the converted chart gives, object by object, what converting the rendered chart gives; with "
+        "dra.enabled=false it gives the bytes from before.",
+        "Nothing.",
+    ),
+    Code(
+        "DRA424",
+        "packed-chart",
+        _W,
+        "A packed chart (.tgz) asks for a GPU. It is somebody else's file, and not edited.",
+        "Unpack it into the charts folder, set its own switch for DRA if it has one, or let the webhook convert its "
+        "pods.",
+    ),
+    Code(
+        "DRA425",
+        "chart-names-clash",
+        _W,
+        "The template cannot move: a definition in it has the name of another one, so that moving it may change which "
+        "one counts, or the file that it would become exists.",
+        "Rename one of them, then convert.",
+    ),
+    Code(
+        "DRA427",
+        "own-dra-values",
+        _W,
+        "The chart has values of its own under `dra`, where a converted chart has its switch.",
+        "Let the chart's own templates make the claims, or let the webhook convert its pods.",
+    ),
+    Code(
+        "DRA428",
+        "policy-in-chart",
+        _W,
+        "A converted chart decides when it renders, by the built-in policy; other policies are not in it.",
+        "Convert the chart without a policy, or let the webhook, which has the policy, convert its pods.",
+    ),
+    Code(
+        "DRA429",
+        "square",
+        _W,
+        "The square does not commute: the converted template would not render what converting its output gives. "
+        "Nothing of it was written.",
+        "See the message. Other templates of the chart convert all the same; for this one there is the webhook.",
+    ),
+    Code(
+        "DRA430",
+        "switch-not-in-values",
+        _I,
+        "The chart converts, and `dra` (enabled, deviceClassName, target) was not added to values.yaml or its schema. "
+        "It works when somebody sets it.",
+        "Nothing; or add `dra: {enabled: auto}` by hand.",
+    ),
+    Code(
+        "DRA431",
+        "chart-not-proven",
+        _W,
+        "The template converts, and with no values that are here does the chart render, so nothing was compared. With "
+        "the switch off it renders as before.",
+        "Give values with which the chart renders by --values FILE.",
+    ),
+    Code(
+        "DRA432",
+        "own-switch",
+        _I,
+        "The chart has a switch of its own for Dynamic Resource Allocation. It is used where it gives each container "
+        "what a conversion gives.",
+        "Nothing; the message says what became of it.",
+    ),
+    Code(
+        "DRA433",
+        "no-helm",
+        _W,
+        "There is no helm, so charts were not rendered: templates that name a legacy resource or may take one from the "
+        "values convert, which is right by construction, and nothing else is known about them.",
+        "Put helm (3 or 4) on PATH, or name it by GPU2DRA_HELM, and run again.",
+    ),
+    Code(
+        "DRA434",
+        "value-without-workload",
+        _W,
+        "A values file names a legacy resource, and no template of the chart puts it into a workload: an operator may "
+        "read it, or a template makes something else of it.",
+        "Look up what reads the value, and what that offers for DRA.",
+    ),
     # 5: the file
     Code(
         "DRA501",

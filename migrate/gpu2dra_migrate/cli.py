@@ -1,4 +1,4 @@
-"""The `gpu2dra` command: check (the default), diff, convert, explain, and the filters."""
+"""The `gpu2dra` command: check (the default), diff, convert, verify, explain, and the filters."""
 
 from __future__ import annotations
 
@@ -68,6 +68,19 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option(
             "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."
         ),
+        click.option(
+            "--values",
+            multiple=True,
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Values for a chart, to render it with as well (repeatable).",
+        ),
+        click.option(
+            "--dra-default",
+            type=click.Choice(["auto", "true", "false"]),
+            default="auto",
+            help="What dra.enabled gets in a chart's values (auto: on from Kubernetes 1.34).",
+        ),
         click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
         click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
         click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),
@@ -97,6 +110,16 @@ def diff(paths: tuple[Path, ...], **flags: Any) -> None:
 def convert(paths: tuple[Path, ...], **flags: Any) -> None:
     """Convert PATHS in place; with - the converted text goes to standard output."""
     _execute("convert", paths, flags)
+
+
+@cli.command()
+@_run_options
+def verify(paths: tuple[Path, ...], **flags: Any) -> None:
+    """Prove for the charts and kustomizations in PATHS that they render converted what converting their output gives.
+
+    Nothing is written. Exit codes: 0 all proven, 1 something is not equal, 3 something could not be rendered.
+    """
+    _execute("verify", paths, flags)
 
 
 def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:

@@ -60,7 +60,9 @@ def _any_chart(jobs: Sequence[Job]) -> bool:
 
 
 def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
-    yield from ()
+    from gpu2dra_migrate.helm.find import find_charts  # noqa: PLC0415 - most runs meet no chart
+
+    return find_charts(jobs)
 
 
 def _any_kustomization(jobs: Sequence[Job]) -> bool:

@@ -13,6 +13,10 @@ from gpu2dra_migrate.terminal import Terminal, printable
 from gpu2dra_migrate.worker import FileResult, Mode
 
 JSON_SCHEMA_VERSION = 1
+PROVEN = frozenset({"DRA423"})
+"""Codes that say that a file of a chart or a kustomization is proven."""
+NOT_RENDERED = frozenset({"DRA422", "DRA431", "DRA433"})
+"""Codes that say that a proof was not possible: `verify` takes that for an error."""
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 
 
@@ -56,7 +60,7 @@ class Tally:
         """Return the exit code of the run."""
         if self.codes["DRA599"]:
             return Exit.USAGE
-        if self.count(Severity.ERROR):
+        if self.count(Severity.ERROR) or (self.mode is Mode.VERIFY and any(map(self.codes.get, NOT_RENDERED))):
             return Exit.UNREADABLE
         if self.changed or (self.mode is not Mode.CONVERT and self.count(Severity.WARNING)):
             return Exit.FINDINGS
@@ -66,7 +70,10 @@ class Tally:
         """Yield the summary for people: what is converted, what is left and why."""
         requests, objects = _plural(self.requests, "request"), _plural(self.objects, "object")
         files = _plural(self.changed, "file")
-        if self.mode is Mode.CONVERT:
+        if self.mode is Mode.VERIFY:
+            proven = sum(self.codes[code] for code in PROVEN)
+            yield f"{_plural(proven, 'file')} of charts and kustomizations proven, {self.files} looked at."
+        elif self.mode is Mode.CONVERT:
             yield f"{requests} in {objects} converted; {files} changed, {self.files} looked at."
         else:
             yield f"{requests} in {objects} to convert; {files} would change, {self.files} looked at."
@@ -78,7 +85,8 @@ class Tally:
                 yield f"{number} {text}: {self._by_code(severity)}."
         notes = self.count(Severity.INFO)
         if notes or self.ignored:
-            told = f"{_plural(notes, 'note')} ({self._by_code(Severity.INFO)}; -v tells them)" if notes else "0 notes"
+            how = "" if self.mode is Mode.VERIFY else "; -v tells them"
+            told = f"{_plural(notes, 'note')} ({self._by_code(Severity.INFO)}{how})" if notes else "0 notes"
             yield f"{told}, {self.ignored} ignored by comments."
         if self.changed and self.mode is Mode.CHECK:
             yield "`gpu2dra diff` shows the changes, `gpu2dra convert` makes them."

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpu2dra_migrate.groups import Group, absolute, find_groups
 from gpu2dra_migrate.renames import find_renames, tell_others, users
-from gpu2dra_migrate.search.discover import Found, find
+from gpu2dra_migrate.search.discover import Found, find, is_chart_helper
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings, Worker, failed
 
 __all__ = ["Configure", "FileResult", "Mode", "Settings", "run"]
@@ -35,10 +35,8 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
     candidates = list(find(paths))
     work = list(_jobs(candidates, named, configure))
     owners = {path: group for group in find_groups(work) for path in group.files}
-    grouped: dict[Path, Group | None] = {}
-    if owners or settings.mode is Mode.VERIFY:
-        grouped = {job.path: owners.get(absolute(job.path)) for job in work}
-        work = [job for job in work if not grouped[job.path] and settings.mode is not Mode.VERIFY]
+    grouped = {job.path: owners.get(absolute(job.path)) for job in work} if owners else {}
+    work = [job for job in work if not grouped.get(job.path) and _stands_alone(job)]
     renames = find_renames(work)
     if renames:
         more = [Found(path) for path in users(renames, [path for path in paths if path not in named])]
@@ -59,6 +57,11 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
         elif (group := grouped.get(found.path)) and id(group) not in done:
             done.add(id(group))
             yield from _results(group, found.path)
+
+
+def _stands_alone(job: Job) -> bool:
+    """Whether a file that belongs to no group is looked at all the same."""
+    return job.settings.mode is not Mode.VERIFY and (job.named or not is_chart_helper(job.path))
 
 
 def _results(group: Group, path: Path) -> Iterator[FileResult]:

@@ -1,4 +1,4 @@
-"""One call of check, diff or convert: settings from flags and configuration, the run, and what is told about it."""
+"""One call of check, diff, convert or verify: settings from flags and configuration, the run, what is told of it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class WrongUse(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flags:
-    """The options that check, diff and convert share; None and empty leave it to the configuration."""
+    """The options that the commands of a run share; None and empty leave it to the configuration."""
 
     target: str | None = None
     tolerations: bool | None = None
@@ -43,6 +43,8 @@ class Flags:
     max_size: int | None = None
     force_exclude: bool = False
     jobs: int = 0
+    values: tuple[Path, ...] = ()
+    dra_default: str = "auto"
     output: str = "text"
     quiet: bool = False
     verbose: bool = False
@@ -54,6 +56,11 @@ def execute(mode_name: str, paths: tuple[Path, ...], flags: Flags) -> int:
     mode = Mode(mode_name)
     if STDIN in paths and len(paths) > 1:
         raise WrongUse("- (standard input) cannot be combined with other paths.")
+    if STDIN in paths and mode is Mode.VERIFY:
+        raise WrongUse("verify proves charts and kustomizations, which are folders; name one.")
+    for file in flags.values:
+        if not file.is_file():
+            raise WrongUse(f"--values {file}: there is no such file.")
     color = not flags.no_color and not os.environ.get("NO_COLOR")
     terminal = Terminal(color=color, progress=not flags.quiet)
     settings, configure = _configure(mode, paths, flags)
@@ -85,7 +92,11 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
             policy=policy or config.policy,
         )
         size = flags.max_size or config.max_size
-        return config, Settings(mode=mode, options=merged.options(), max_size=size, jobs=flags.jobs)
+        settings = Settings(
+            mode=mode, options=merged.options(), max_size=size, jobs=flags.jobs, config=config, values=flags.values,
+            dra_default=flags.dra_default,
+        )  # fmt: skip
+        return config, settings
 
     def configure(path: Path, named: bool) -> Settings | None:
         absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
@@ -157,7 +168,7 @@ class _Teller:
         self._shown = {Severity.ERROR}
         if not flags.quiet:
             self._shown.add(Severity.WARNING)
-        if flags.verbose:
+        if flags.verbose or (mode is Mode.VERIFY and not flags.quiet):
             self._shown.add(Severity.INFO)
 
     def tell(self, results: Iterator[FileResult]) -> int:
@@ -192,8 +203,13 @@ class _Teller:
         if self._mode is Mode.CONVERT and result.changed and not self._flags.quiet:
             for path in result.created:
                 self._terminal.line(f"wrote {printable(str(path))}", err=err)
-            if result.path != _STDIN_NAME:
-                self._terminal.line(f"converted {printable(str(result.path))}", err=err)
+            name = printable(str(result.path))
+            if result.moved:
+                self._terminal.line(f"converted {name} (moved to {printable(result.moved.name)})", err=err)
+            elif result.before is None and result.after is not None:
+                self._terminal.line(f"wrote {name}", err=err)
+            elif result.path != _STDIN_NAME:
+                self._terminal.line(f"converted {name}", err=err)
 
     def _tell_diff(self, result: FileResult) -> None:
         from gpu2dra_migrate.differences import diff_of  # noqa: PLC0415 - the other commands need no diff

@@ -11,6 +11,7 @@ from pathlib import Path
 from gpu2dra import Context, Finding, Object, Options
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
+from gpu2dra_migrate.config import Config
 from gpu2dra_migrate.files import Unreadable, read_text, write_text
 from gpu2dra_migrate.manifest import CONVERSIONS, Located
 from gpu2dra_migrate.search.discover import may_hold_legacy
@@ -30,13 +31,18 @@ class Mode(StrEnum):
 class Settings:
     """What holds for a file: of the command line, else of the configuration nearest to it.
 
-    `jobs`, the number of processes (0: one per core), holds for a whole run.
+    `jobs`, the number of processes (0: one per core), holds for a whole run. `config` says which files a group may
+    change besides those that were found. For charts: `values` are files that the user names, `dra_default` is what
+    `dra.enabled` gets (auto, true, false).
     """
 
     mode: Mode
     options: Options
     max_size: int
     jobs: int = 0
+    config: Config = field(default_factory=Config)
+    values: tuple[Path, ...] = ()
+    dra_default: str = "auto"
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,14 @@ def test_only_manifests_that_may_hold_a_request(tmp_path: Path, prepare: Callabl
 
 
 @EVERYWHERE
+def test_definitions_of_charts_are_found_for_charts(tmp_path: Path, prepare: Callable[[Path], Path]) -> None:
+    put(prepare(tmp_path), "app/templates/_helpers.tpl", "app/templates/deep/er.tpl", "infra/pod.tpl")
+    put(tmp_path, "app/templates/_plain.tpl", text=PLAIN)
+    assert names(tmp_path) == ["app/templates/_helpers.tpl", "app/templates/deep/er.tpl"]
+    assert not any(is_manifest_name(name) for name in ("_helpers.tpl", "er.tpl"))
+
+
+@EVERYWHERE
 def test_strange_names(tmp_path: Path, prepare: Callable[[Path], Path]) -> None:
     strange = ["with blank.yaml", "with\nline.yaml", "with'quote\".yaml", "-dash.yaml", "ünï.yaml", ":(top)x.yaml"]
     put(prepare(tmp_path), *strange)

@@ -150,6 +150,14 @@ def test_files_of_a_group_convert_with_it_where_the_first_of_them_stands(
     assert "nvidia.com/gpu: 1" not in (tmp_path / "d.yaml").read_text()
 
 
+def test_definitions_without_a_chart_are_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "templates").mkdir()
+    named = tmp_path / "templates" / "_x.tpl"
+    named.write_text("nvidia.com/gpu: [\n")
+    assert go(tmp_path) == []
+    assert codes(go(named), "error") == ["DRA501"]
+
+
 def test_a_bug_in_a_group_does_not_stop_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GPU2DRA_DEBUG", raising=False)
     pods(tmp_path, "a", "b", "c", "d")

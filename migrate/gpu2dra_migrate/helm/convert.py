@@ -19,45 +19,131 @@ from gpu2dra_migrate.helm.helper import helper, target_of
 from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
 from gpu2dra_migrate.helm.own_switch import own_switch, set_on, unequal
 from gpu2dra_migrate.helm.program import Helm, RenderError
-from gpu2dra_migrate.helm.prover import Prover, below
-from gpu2dra_migrate.helm.selection import asking, possible, template_of, wanted
+from gpu2dra_migrate.helm.prover import Construction, Prover, below
+from gpu2dra_migrate.helm.selection import asking, possible, taking, template_of, wanted
+from gpu2dra_migrate.helm.survey import REQUEST, Place, Survey
 from gpu2dra_migrate.helm.values import KEY, switch
 
 _VALUES_FILE = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
 
 
-def convert_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[Path] = ()) -> ChartConversion:
+def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Sequence[Path] = ()) -> ChartConversion:
     """Return what turns the chart in `folder` into one that renders claims; nothing is written.
 
     Templates whose output asks for GPUs, with the chart's own values or one of the files in `values`, and those that
-    name a legacy resource render through the helper. What would not render as the core converts it stays as it was,
-    and a note says so.
+    name a legacy resource or may take one from values, render through the helper. What would not render as the core
+    converts it stays as it was, and a note says so. Without `helm` that is left of it which is right by construction.
     """
     result = ChartConversion()
-    try:
-        chart = read_chart(folder)
-    except ChartError as error:
-        result.tell(Reason.NOT_A_CHART, folder, str(error))
+    choices = _for_helm(choices)
+    if (chart := _read(folder, result)) is None:
         return result
-    choices = replace(choices, options=replace(choices.options, keep=(Keep.HELM,), elsewhere=False))
     with tempfile.TemporaryDirectory(prefix="gpu2dra-chart-") as room:
-        prover = Prover(chart, choices, helm, Path(room))
-        prover.render_before(values, result)
-        renders = [each for case in prover.cases for each in case.before]
+        prover = Prover(chart, choices, helm, Path(room)) if helm else Construction(chart)
+        if isinstance(prover, Prover):
+            prover.render_before(values, result)
+        result.cases = prover.cases
         if (own := own_switch(chart)) and _settled(own, chart, choices, prover, result):
             return result
-        templates = possible(chart, wanted(chart, renders, choices, result), choices, result)
-        if templates:
+        survey = Survey(chart, prover.cases, choices.options)
+        renders = [each for case in prover.cases for each in case.before]
+        found = wanted(chart, renders, choices, result) | _named(chart, survey, values, result)
+        found = frozenset(each for each in found if _may_change(each, chart, survey, choices, result))
+        if templates := possible(chart, found, choices, result, rendered=prover.renders):
             _Run(chart, choices, prover, result).convert(templates)
     return result
 
 
-def _settled(own: str, chart: Chart, choices: Choices, prover: Prover, result: ChartConversion) -> bool:
+def verify_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[Path] = ()) -> ChartConversion:
+    """Return whether the chart in `folder`, converted or not, renders converted what converting its output gives.
+
+    In the result `converted` are the templates for which that holds.
+    """
+    result = ChartConversion()
+    if (chart := _read(folder, result)) is None:
+        return result
+    if not any(member.wrapped for member in chart.family()):
+        result = convert_chart(folder, choices, helm, values)
+        result.edits = []
+        return result
+    with tempfile.TemporaryDirectory(prefix="gpu2dra-chart-") as room:
+        prover = Prover(chart, _for_helm(choices), helm, Path(room))
+        prover.render_before(values, result)
+        result.cases = prover.cases
+        problems = prover.problems_as_it_stands()
+    for template, problem in sorted(problems.items()):
+        result.tell(Reason.NOT_EQUAL, template.path, f"{problem}.")
+    converted = {Template(member.folder, name) for member in chart.family() for name in member.wrapped}
+    result.converted = sorted(template.path for template in converted - problems.keys())
+    result.squares = len(prover.cases)
+    return result
+
+
+def _for_helm(choices: Choices) -> Choices:
+    return replace(choices, options=replace(choices.options, keep=(Keep.HELM,), elsewhere=False))
+
+
+def _read(folder: Path, result: ChartConversion) -> Chart | None:
+    try:
+        result.chart = read_chart(folder)
+    except ChartError as error:
+        result.tell(Reason.NOT_A_CHART, folder / "Chart.yaml", f"{error}.")
+    return result.chart
+
+
+def _named(chart: Chart, survey: Survey, values: Sequence[Path], result: ChartConversion) -> set[Template]:
+    """Return the templates that may take a resource from values, of those that values name and nothing rendered asks.
+
+    Where no template may, that is told.
+    """
+    found: set[Template] = set()
+    absent = {str(each.get(key)) for member in chart.family() for each in member.missing for key in ("name", "alias")}
+    for named in survey.unseen(values):
+        if templates := set(taking(chart, named.keys)):
+            found |= templates
+            continue
+        text = f"{named.name} is no request in any workload that the chart renders, with no values that are here."
+        if named.keys[0] in absent:
+            text = f"{named.name} is for the chart {named.keys[0]}, which is not in the charts folder: unpack it there."
+        result.tell(Reason.NO_WORKLOAD, *_as_note(named.place, text))
+    return found
+
+
+def _may_change(
+    template: Template, chart: Chart, survey: Survey, choices: Choices, result: ChartConversion
+) -> bool:  # fmt: skip
+    """Whether configuration and comments leave a template in; one that is converted already stays so."""
+    member = next(each for each in chart.family() if each.folder == template.chart)
+    if template.name in member.wrapped:
+        return True
+    if not choices.selects(template.path):
+        return False
+    requests = [told for told in survey.told if told.template == template and told.finding.code == REQUEST]
+    places = [survey.place(told) for told in requests] or [survey.mention(template.path)]
+    silent = [survey.ignored(place, REQUEST) for place in places]
+    result.ignored += sum(silent)
+    if any(silent):
+        for told, place, is_silent in zip(requests, places, silent, strict=False):
+            if not is_silent:
+                text = f"{told.about} is left as it is, since a request of this template is ignored."
+                result.tell(Reason.IGNORED, *_as_note(place, text))
+    return not any(silent)
+
+
+def _as_note(place: Place, text: str) -> tuple[Path, str, int, int]:
+    return place.path, text, place.line, place.column
+
+
+def _settled(own: str, chart: Chart, choices: Choices, prover: Prover | Construction, result: ChartConversion) -> bool:
     """Set the chart's own switch if it does what a conversion does; return whether nothing is left to do.
 
     Where it does not, the helper does: a chart renders through it what its switch, which is off, leaves.
     """
     values = chart.folder / "values.yaml"
+    if not isinstance(prover, Prover):
+        text = f"The chart has a switch of its own, {own}; whether it does what a conversion does, a render would tell."
+        result.tell(Reason.NO_HELM, values, text)
+        return True
     asked = [case for case in prover.cases if any(asking(each, choices.options) for each in case.before)]
     if not asked:
         text = f"The chart has a switch of its own, {own}: set it where values ask for a GPU."
@@ -92,7 +178,7 @@ class _Run:
     them, where it works all the same.
     """
 
-    def __init__(self, chart: Chart, choices: Choices, prover: Prover, result: ChartConversion) -> None:
+    def __init__(self, chart: Chart, choices: Choices, prover: Prover | Construction, result: ChartConversion) -> None:
         self._chart = chart
         self._choices = choices
         self._prover = prover
@@ -139,7 +225,7 @@ class _Run:
 
     def _finish(self, templates: frozenset[Template], *, switched: bool, unedited: str) -> None:
         result, folder = self._result, self._chart.folder
-        if not self._prover.cases:
+        if self._prover.renders and not self._prover.cases:
             text = "Converted without a proof: with no values that are here does the chart render. Name a file of some."
             result.tell(Reason.UNPROVEN, folder, text)
         if unedited:

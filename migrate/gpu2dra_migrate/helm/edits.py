@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -71,12 +73,25 @@ def edits_of(folder: Path, target: Target) -> Edits:
     return Edits(moves, changed)
 
 
-def carry_out(edits: Edits) -> None:
-    """Move and write the files; raise OSError when one cannot be written."""
-    for old, new in edits.moves.items():
-        old.rename(new)
-    for path, text in edits.writes.items():
-        write_text(path, text)
+def carry_out(*edits: Edits) -> None:
+    """Move and write the files; raise OSError when one cannot be written, and then all of them are as they were."""
+    with ExitStack() as undo:
+        for each in edits:
+            for old, new in each.moves.items():
+                old.rename(new)
+                undo.callback(os.replace, new, old)
+            for path, text in each.writes.items():
+                before = path.read_bytes() if path.exists() else None
+                write_text(path, text)
+                undo.callback(_put_back, path, before)
+        undo.pop_all()
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink()
+    else:
+        write_text(path, data.decode("utf-8"))
 
 
 def _text(path: Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +12,9 @@ from gpu2dra import Options
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpu2dra_migrate.helm.chart import Chart
     from gpu2dra_migrate.helm.edits import Edits
+    from gpu2dra_migrate.helm.program import Rendered
 
 
 class Reason(StrEnum):
@@ -30,6 +33,9 @@ class Reason(StrEnum):
     CANNOT_EDIT = "cannot-edit"  # values or schema in a layout that is not edited
     UNPROVEN = "not-proven"  # nothing renders, so nothing could be compared
     OWN_SWITCH = "own-switch"  # the chart has a switch for DRA: whether it is set, and why not
+    NO_HELM = "no-helm"  # only a render could tell
+    IGNORED = "ignored"  # a comment silences another request of the template
+    NO_WORKLOAD = "value-without-workload"  # a value names a resource, and no template makes a request of it
 
 
 class Template(NamedTuple):
@@ -46,11 +52,22 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """One thing to tell about one file or folder of the chart."""
+    """One thing to tell about one file or folder of the chart, and a line and a column of it (0: none)."""
 
     reason: Reason
     path: Path
     message: str
+    line: int = 0
+    column: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One set of values, the copy of the chart that renders with it, and what it renders before the conversion."""
+
+    values: tuple[Path, ...]
+    folder: Path
+    before: tuple[Rendered, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +76,13 @@ class Choices:
 
     `mode` is the value of `dra.enabled` (auto, true, false) that goes into values.yaml. `everything` converts all
     templates of workloads, not only those that ask for a GPU here: for charts whose users bring the request.
+    `selects` says of a template's path whether it may change.
     """
 
     options: Options = field(default_factory=Options)
     mode: str = "auto"
     everything: bool = False
+    selects: Callable[[Path], bool] = lambda _: True
 
 
 @dataclass(slots=True)
@@ -72,7 +91,8 @@ class ChartConversion:
 
     `edits` have to be carried out in order. `converted` are the templates that render through the helper afterwards,
     `squares` counts the sets of values for which both ways around the square give the same, and `requests` the
-    documents with a GPU request that were compared there.
+    documents with a GPU request that were compared there. `ignored` counts requests that a comment silences. `chart`
+    is as it was before, `cases` what it rendered then.
     """
 
     edits: list[Edits] = field(default_factory=list)
@@ -80,7 +100,10 @@ class ChartConversion:
     converted: list[Path] = field(default_factory=list)
     squares: int = 0
     requests: int = 0
+    ignored: int = 0
+    chart: Chart | None = None
+    cases: Sequence[Case] = ()
 
-    def tell(self, reason: Reason, path: Path, message: str) -> None:
+    def tell(self, reason: Reason, path: Path, message: str, line: int = 0, column: int = 0) -> None:
         """Add a note."""
-        self.notes.append(Note(reason, path, message))
+        self.notes.append(Note(reason, path, message, line, column))

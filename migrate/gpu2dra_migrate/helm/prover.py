@@ -6,30 +6,21 @@ import json
 import shutil
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra_migrate.helm.chart import Chart
 from gpu2dra_migrate.helm.edits import Target, carry_out, edits_of
 from gpu2dra_migrate.helm.helper import target_of
-from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
+from gpu2dra_migrate.helm.outcome import Case, ChartConversion, Choices, Reason, Template
 from gpu2dra_migrate.helm.program import Helm, Rendered, RenderError
 from gpu2dra_migrate.helm.selection import template_of
 from gpu2dra_migrate.helm.square import differences
-from gpu2dra_migrate.helm.values import KEY
+from gpu2dra_migrate.helm.templates import prints_values
+from gpu2dra_migrate.helm.values import KEY, switch
 from gpu2dra_migrate.helm.workspace import copy, write
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One set of values, the copy of the chart that renders with it, and what it renders before the conversion."""
-
-    values: tuple[Path, ...]
-    folder: Path
-    before: tuple[Rendered, ...]
 
 
 class Prover:
@@ -37,6 +28,8 @@ class Prover:
 
     The chart is copied as it is and, for values that it refuses, once more so that it demands none.
     """
+
+    renders = True
 
     def __init__(self, chart: Chart, choices: Choices, helm: Helm, room: Path) -> None:
         self._chart = chart
@@ -46,6 +39,7 @@ class Prover:
         self._copies = {lenient: room / f"before-{lenient}" for lenient in (False, True)}
         self._failure = ""
         self._attempts = 0
+        self._chart_is_converted = any(member.wrapped for member in chart.family())
         self.cases: list[Case] = []
         for lenient, folder in self._copies.items():
             copy(chart, folder, lenient=lenient)
@@ -85,14 +79,26 @@ class Prover:
         With the switch on, each square has to commute; with the switch off, each byte has to be as before. Raises
         FileError when values or a schema cannot be edited.
         """
-        self._attempts += 1
         wanted = {Template(chart, name) for chart, target in targets.items() for name in target.converted}
+        self._attempts += 1
         after: dict[Path, Path] = {}
         for folder in dict.fromkeys(case.folder for case in self.cases) or self._copies.values():
             after[folder] = self._room / f"{folder.name}-{self._attempts}"
             shutil.copytree(folder, after[folder])
             for chart, target in targets.items():
                 carry_out(edits_of(after[folder] / chart.relative_to(self._chart.folder), target))
+        return self._unequal(after, wanted)
+
+    def problems_as_it_stands(self) -> dict[Template, str]:
+        """Return what goes wrong, by template, in the chart as it stands, converted before."""
+        wanted = {Template(member.folder, name) for member in self._chart.family() for name in member.wrapped}
+        after: dict[Path, Path] = {}
+        for lenient, folder in self._copies.items():
+            after[folder] = self._room / f"now-{lenient}"
+            copy(self._chart, after[folder], lenient=lenient, converted=True)
+        return self._unequal(after, wanted)
+
+    def _unequal(self, after: Mapping[Path, Path], wanted: set[Template]) -> dict[Template, str]:
         try:
             if not self.cases:
                 return self._same_failure(wanted, after[self._copies[True]])
@@ -107,7 +113,8 @@ class Prover:
     def _compare(self, case: Case, after: Path, wanted: set[Template]) -> Iterator[tuple[Template, str]]:
         charts = {template.chart for template in wanted}
         on, off = (self._switch_file(charts, enabled=enabled) for enabled in (True, False))
-        forced = () if self._choices.mode == "auto" else (on,)
+        # The chart's own values may say otherwise: its user's choice, or what the user has changed since.
+        forced = (on,) if self._choices.mode != "auto" or self._chart_is_converted else ()
         converted = {each.source for each in case.before if template_of(self._chart, each.source) in wanted}
         new = self._render(after, (*case.values, *forced))
         found = differences(self._before(case, *forced), new, converted, self._choices.options)
@@ -143,10 +150,28 @@ class Prover:
                 place = values
                 for key in way:
                     place = place.setdefault(key, {})
-                place[KEY] = {"enabled": enabled}
+                place[KEY] = {**switch("true", target_of(self._choices.options)), "enabled": enabled}
         file = self._room / f"{'on' if enabled else 'off'}.json"
         file.write_text(json.dumps(values), "utf-8")
         return file
+
+
+class Construction:
+    """Stands for the prover where there is no helm: what it lets pass is right by construction."""
+
+    renders = False
+
+    def __init__(self, chart: Chart) -> None:
+        self.cases: list[Case] = []
+        self._prints = any(prints_values(text) for member in chart.family() for text in member.templates.values())
+
+    def problems(self, targets: Mapping[Path, Target]) -> dict[Template, str]:
+        """Return all templates of a chart that prints its values, and so the switch; raise FileError as the prover."""
+        for chart, target in targets.items():
+            edits_of(chart, target)
+        wanted = {Template(chart, name) for chart, target in targets.items() for name in target.converted}
+        switched = any(target.switch is not None for target in targets.values())
+        return dict.fromkeys(wanted, "prints all values") if switched and self._prints else {}
 
 
 def below(chart: Chart) -> Iterator[tuple[tuple[str, ...], Chart]]:

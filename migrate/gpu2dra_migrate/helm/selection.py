@@ -7,14 +7,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from gpu2dra import Options
+from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.helm.chart import Chart, is_rendered, raw
 from gpu2dra_migrate.helm.documents import objects_in
 from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
 from gpu2dra_migrate.helm.program import Rendered
 from gpu2dra_migrate.helm.square import asks, is_workload
-from gpu2dra_migrate.helm.templates import defined, mentions_request
+from gpu2dra_migrate.helm.templates import defined, mentions_request, takes_resources
 from gpu2dra_migrate.helm.values import KEY
 
+_COMMON = frozenset({"resources", "limits", "requests", "global"})
 _OWN_SWITCH = re.compile(rf"\.Values\.{KEY}\b")
 
 
@@ -57,6 +59,23 @@ def _mentioning(chart: Chart) -> Iterator[Template]:
                 yield template
 
 
+def taking(chart: Chart, keys: Sequence[str]) -> Iterator[Template]:
+    """Yield the templates that may give a workload what values hold at `keys`, as far as their texts tell."""
+    texts = {str(Template(c.folder, name).path): text for c in chart.family() for name, text in c.templates.items()}
+    names = {member.name for member in chart.family()}
+    aliases = {alias: name for member in chart.family() for alias, name in member.aliases.items()}
+    words = [key for key in keys if not key.isdigit() and key not in _COMMON and not legacy_resource(key)]
+    words = [aliases.get(word, word) for word in words]
+    for member in chart.family():
+        inner = [word for word in words if word not in names]
+        if member.library or (words[:1] and words[0] in names and words[0] != member.name):
+            continue
+        for name in member.templates:
+            template = Template(member.folder, name)
+            if is_rendered(name) and takes_resources(str(template.path), texts, inner):
+                yield template
+
+
 def _tell_packed(chart: Chart, source: str, result: ChartConversion) -> None:
     name = re.sub(r".*/charts/([^/]+)/.*", r"\1", source)
     archives: Sequence[str] = [file.name for member in chart.family() for file in member.archives]
@@ -68,16 +87,22 @@ def _tell_packed(chart: Chart, source: str, result: ChartConversion) -> None:
 
 
 def possible(
-    chart: Chart, templates: Iterable[Template], choices: Choices, result: ChartConversion
+    chart: Chart, templates: Iterable[Template], choices: Choices, result: ChartConversion, *, rendered: bool = True
 ) -> frozenset[Template]:
-    """Return those of `templates` that may be converted; tell in `result` what forbids the others."""
+    """Return those of `templates` that may be converted; tell in `result` what forbids the others.
+
+    Without a proof, where nothing is `rendered`, those go that only a render can judge.
+    """
     members = {member.folder: member for member in chart.family()}
     counts = Counter(
         name for member in members.values() for text in member.templates.values() for name in defined(text)
     )
     kept: set[Template] = set()
     for template in sorted(templates):
-        if problem := _forbidden(members[template.chart], template.name, counts, choices):
+        problem = _forbidden(members[template.chart], template.name, counts, choices)
+        if not problem and not rendered:
+            problem = _unjudged(chart, members[template.chart].templates[template.name])
+        if problem:
             result.tell(problem[0], template.path, problem[1])
         else:
             kept.add(template)
@@ -94,4 +119,14 @@ def _forbidden(chart: Chart, name: str, counts: Counter[str], choices: Choices) 
         return Reason.TWICE, f'"{twice}" is defined twice; which one counts depends on names of files. Rename one.'
     if name not in chart.wrapped and raw(name) in chart.templates:
         return Reason.TAKEN, f"{raw(name)} is where its text would go, and exists. Rename that one."
+    return None
+
+
+def _unjudged(chart: Chart, text: str) -> tuple[Reason, str] | None:
+    """Return why a template cannot be converted without a render: other files decide what becomes of it."""
+    members = list(chart.family())
+    if any("resourceClaim" in text or "ResourceClaim" in text for m in members for text in m.templates.values()):
+        return Reason.NO_HELM, "The chart makes claims of its own, and only a render tells for whom; left as it was."
+    if defined(text) and any(member.archives or member.missing for member in members):
+        return Reason.NO_HELM, "A chart that is packed or not here may define the same names; left as it was."
     return None

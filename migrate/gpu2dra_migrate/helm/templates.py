@@ -39,6 +39,7 @@ _CONSTANTS = {
 }  # fmt: skip
 # What stands for functions that end a render where a value is missing: the message is the value, or nothing happens.
 _DEMANDS = {"required": "default", "fail": 'printf "%.0s"'}
+_WHOLE_VALUES = re.compile(r"(?<!index )(?<!hasKey )(?<!get )\.Values(?![.\w])")
 _WORD = re.compile(rf"{_STRING}|(?<![\w.$])(?P<name>{'|'.join((*_CONSTANTS, *_DEMANDS))})(?!\w)")
 
 
@@ -67,6 +68,23 @@ def mentions_request(name: str, texts: Mapping[str, str]) -> bool:
     It names a kind that holds PodSpecs, and a legacy resource stands in it or in a definition that it includes.
     """
     return _KIND.search(texts[name]) is not None and any(may_hold_legacy(text) for text in _reached(name, texts))
+
+
+def takes_resources(name: str, texts: Mapping[str, str], keys: Iterable[str]) -> bool:
+    """Whether the template `name` of `texts` may give a workload the resources that values hold at `keys`.
+
+    It names a kind that holds PodSpecs; `resources` and one of the keys, if any, stand in what it reaches.
+    """
+    if _KIND.search(texts[name]) is None:
+        return False
+    reached = "\n".join(_reached(name, texts))
+    words = [re.escape(key) for key in keys]
+    return "resources" in reached and (not words or re.search(rf"\b(?:{'|'.join(words)})\b", reached) is not None)
+
+
+def prints_values(text: str) -> bool:
+    """Whether a template may print all values of its chart: it takes `.Values` for other things than to look into."""
+    return any(_WHOLE_VALUES.search(action) for action in _ACTION.findall(_uncommented(text)))
 
 
 def _reached(name: str, texts: Mapping[str, str]) -> Iterator[str]:

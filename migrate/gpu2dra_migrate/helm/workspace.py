@@ -22,29 +22,31 @@ _DEEPEST = 5
 _LARGEST = 1024 * 1024
 
 
-def copy(chart: Chart, to: Path, *, lenient: bool = False, depth: int = 0) -> None:
+def copy(chart: Chart, to: Path, *, lenient: bool = False, converted: bool = False, depth: int = 0) -> None:
     """Copy `chart` into the new folder `to` as helm can render it.
 
-    Converted templates are as they were before, random values are constants, dependencies in folders of the same
-    repository are filled in and those that are missing are taken off the list. A `lenient` copy demands no values
-    and has no schema of them.
+    Converted templates are as they were before, unless `converted`; random values are constants, dependencies in
+    folders of the same repository are filled in and those that are missing are taken off the list. A `lenient` copy
+    demands no values and has no schema of them.
     """
     shutil.copytree(chart.folder, to, ignore=shutil.ignore_patterns(".git"), ignore_dangling_symlinks=True)
     for member in chart.family():
         folder = to / member.folder.relative_to(chart.folder)
-        _plain(member, folder, lenient=lenient)
+        _plain(member, folder, lenient=lenient, converted=converted)
         _settle(member, folder, lenient=lenient, depth=depth)
 
 
-def _plain(chart: Chart, folder: Path, *, lenient: bool) -> None:
+def _plain(chart: Chart, folder: Path, *, lenient: bool, converted: bool) -> None:
     base = folder / "templates"
-    for name in chart.wrapped:
-        (base / raw(name)).unlink()
-    (base / FILE_NAME).unlink(missing_ok=True)
+    if not converted:
+        for name in chart.wrapped:
+            (base / raw(name)).unlink()
+        (base / FILE_NAME).unlink(missing_ok=True)
     if lenient:
         (folder / "values.schema.json").unlink(missing_ok=True)
     for name, text in chart.templates.items():
-        write(base / name, stabilised(text, lenient=lenient))
+        place = raw(name) if converted and name in chart.wrapped else name
+        write(base / place, stabilised(text, lenient=lenient))
 
 
 def _settle(chart: Chart, folder: Path, *, lenient: bool, depth: int) -> None:

@@ -27,6 +27,7 @@ SEARCH_TERMS = (
 _ENDINGS = (".yaml", ".yml", ".json")
 _TEMPLATE_ENDINGS = (".tmpl", ".template", ".tpl", ".j2", ".jinja", ".jinja2", ".in", ".gotmpl", ".envsubst")
 """Behind one of `_ENDINGS` these make a template of a manifest, such as `pod.yaml.tmpl`."""
+_CHART_ENDING, _CHART_FOLDER = ".tpl", "templates"
 _NOT_FOLLOWED = "A link that leads out of the tree is not followed; name its target on the command line."
 _KINDS = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -58,10 +59,16 @@ def is_manifest_name(name: str) -> bool:
     return lower.endswith(_ENDINGS)
 
 
+def is_chart_helper(path: Path) -> bool:
+    """Whether `path` may hold definitions of a Helm chart, which is all that is of interest in it."""
+    return path.suffix == _CHART_ENDING and not is_manifest_name(path.name) and _CHART_FOLDER in path.parts
+
+
 def find(paths: Iterable[Path]) -> Iterator[Found]:
     """Yield the candidates below `paths`, each once, sorted within each path.
 
-    A file that is named is always a candidate; a folder is searched for the search terms.
+    A file that is named is always a candidate; a folder is searched for the search terms, definitions of charts
+    (`is_chart_helper`) included.
     """
     seen: set[str] = set()
     for path in paths:
@@ -80,7 +87,7 @@ def _find_one(path: Path) -> Iterator[Found]:
         yield Found(path, "DRA510", f"{what} cannot be read ({error.strerror}); check it.")
         return
     if stat.S_ISDIR(mode):
-        yield from search(path, SEARCH_TERMS)
+        yield from search(path, SEARCH_TERMS, helpers=True)
     elif stat.S_ISREG(mode):
         yield Found(path)
     else:
@@ -88,19 +95,20 @@ def _find_one(path: Path) -> Iterator[Found]:
         yield Found(path, "DRA510", f"This is {what}, no file; use - to read a manifest from standard input.")
 
 
-def search(folder: Path, terms: Sequence[str]) -> Iterator[Found]:
-    """Yield the manifests below `folder` that hold one of `terms`, and what could not be looked at.
+def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iterator[Found]:
+    """Yield the manifests (and `helpers` of charts) below `folder` that hold a term, and what could not be looked at.
 
     In a git repository that is what git does not ignore; a folder that is ignored as a whole, but was named, is walked.
     Submodules and other repositories inside are searched as well: each with its own rules of what is ignored.
     """
     is_top = (folder / ".git").exists()
-    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *git.MANIFESTS)
+    wanted = git.MANIFESTS + git.CHART_HELPERS * helpers
+    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *wanted)
     if answer is None:
-        yield from _search_by_walk(folder, terms)
+        yield from _search_by_walk(folder, terms, helpers=helpers)
         return
     names, complaints = answer
-    yield from (Found(name) for name in names if is_manifest_name(name.name))
+    yield from (Found(name) for name in names if is_manifest_name(name.name) or (helpers and is_chart_helper(name)))
     yield from (Found(item.path, "DRA510", _unreadable(item.problem)) for item in complaints)
     beside = git.passed_over(folder)
     for link in beside.links:
@@ -108,12 +116,12 @@ def search(folder: Path, terms: Sequence[str]) -> Iterator[Found]:
             yield Found(link, "DRA504", _NOT_FOLLOWED)
     for repository in beside.repositories:
         if repository.is_dir():
-            yield from search(repository, terms)
+            yield from search(repository, terms, helpers=helpers)
 
 
-def _search_by_walk(root: Path, terms: Sequence[str]) -> Iterator[Found]:
+def _search_by_walk(root: Path, terms: Sequence[str], *, helpers: bool) -> Iterator[Found]:
     wanted = tuple(term.encode() for term in terms)
-    for path in walk(root, is_manifest_name):
+    for path in walk(root, lambda name: is_manifest_name(name) or (helpers and name.endswith(_CHART_ENDING))):
         if isinstance(path, Problem):
             yield Found(path.path, "DRA510", _unreadable(path.reason))
         elif path.is_symlink():
@@ -121,7 +129,7 @@ def _search_by_walk(root: Path, terms: Sequence[str]) -> Iterator[Found]:
                 yield Found(path, "DRA504", _NOT_FOLLOWED)
         else:
             try:
-                if holds(path, wanted):
+                if (is_manifest_name(path.name) or is_chart_helper(path)) and holds(path, wanted):
                     yield Found(path)
             except Problem as problem:
                 yield Found(path, "DRA510", _unreadable(problem.reason))

@@ -25,6 +25,8 @@ _PLAIN = (
 MANIFESTS = ("*.[yY]*[mM][lL]*", "*.[jJ][sS][oO][nN]*")
 """Pathspecs for whatever discover.is_manifest_name takes, and a little more. Written out, because git (2.39) finds
 nothing two levels below the top of a repository by `grep --untracked` with `:(icase)`."""
+CHART_HELPERS = ("*templates/*.tpl",)
+"""Pathspec for whatever discover.is_chart_helper takes, and a little more."""
 _FOUND_OR_NOT = (0, 1)
 _BLOB = re.compile(rb"100\d{3} [0-9a-f]+ \d\t")
 _LINK, _REPOSITORY = b"120000 ", b"160000 "
