@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -69,7 +69,7 @@ def _settled(made: Plan, document: Document, base: str, lines: Mapping[int, froz
     kept = [each for each in made.findings if not is_ignored(each.code, locate(document, base + each.path)[0], lines)]
     if any(each.code in CONVERSIONS for each in made.findings if each not in kept):
         return Plan(findings=tuple(each for each in kept if each.code not in CONVERSIONS and each.code[3] != "1"))
-    return replace(made, findings=tuple(kept))
+    return made._replace(findings=tuple(kept))
 
 
 def _placed(template: Object, user: Object, made: Plan) -> Object:
