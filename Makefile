@@ -89,10 +89,8 @@ format: $(DEV) ## rewrite the code in the agreed format, with ruff's safe fixes
 	$(BIN)/python -m ruff format
 
 .PHONY: bench
-bench: $(DEV) ## measure, and write the figures as JSON
-	$(BIN)/python tests/bench
-	PYTHONPATH=tests $(BIN)/python -m bench.webhook
-	PYTHONPATH=tests $(BIN)/python -m bench.creations
+bench: $(DEV) ## measure, and write the figures as JSON and into the README
+	PYTHONPATH=tests $(BIN)/python -m bench
 
 .PHONY: test-lowest
 test-lowest: $(UV) ## the tests with the lowest dependencies that pyproject.toml allows

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
+from bench import tables
 from gpu2dra.kinds import KINDS
 from gpu2dra_migrate.cli import cli
 
@@ -29,28 +29,13 @@ def kinds_table() -> list[str]:
     return ["| group | kinds (versions) | since |", "| --- | --- | --- |", *rows]
 
 
-def bench_table(root: Path) -> list[str]:
-    results = json.loads((root / "tests/bench/results/cli.json").read_text(encoding="utf-8"))
-    rows = [
-        f"| {row['what']} | {row['value']:.4g} {row['unit']} | {row['bar']} | {row['baseline']}: "
-        f"{row['baselineValue']:.4g} {row['unit']} |"
-        for row in results["rows"]
-    ]
-    return [
-        "| what | measured | bar | baseline in the same run |",
-        "| --- | --- | --- | --- |",
-        *rows,
-        "",
-        results["machine"] + ".",
-    ]
-
-
 def test_the_kinds_are_those_of_the_table(root: Path) -> None:
     assert section(root, "kinds") == kinds_table()
 
 
-def test_the_figures_are_those_of_the_bench(root: Path) -> None:
-    assert section(root, "bench") == bench_table(root)
+@pytest.mark.parametrize("bench", tables.BENCHES)
+def test_the_figures_are_those_of_the_bench(root: Path, bench: str) -> None:
+    assert section(root, f"bench {bench}") == tables.table(bench)
 
 
 @pytest.mark.parametrize("command", ["check", "diff", "convert", "render-filter", "krm-function"])
