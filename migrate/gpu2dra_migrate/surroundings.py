@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpu2dra import Finding, Keep
 from gpu2dra.codes import finding
 from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.walk import Problem, holds
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -54,5 +55,17 @@ class Surroundings:
 
 
 def _tools(top: Path) -> tuple[Keep, ...]:
-    found = ((tool, git.grep(top, terms, *git.MANIFESTS)) for tool, terms in _SIGNS.items())
-    return tuple(tool for tool, answer in found if answer and answer[0])
+    answer = git.grep(top, [term for terms in _SIGNS.values() for term in terms], *git.MANIFESTS)
+    missing = dict(_SIGNS)
+    for path in answer[0] if answer else ():
+        missing = {tool: terms for tool, terms in missing.items() if not _holds(path, terms)}
+        if not missing:
+            break
+    return tuple(tool for tool in _SIGNS if tool not in missing)
+
+
+def _holds(path: Path, terms: tuple[str, ...]) -> bool:
+    try:
+        return holds(path, [term.encode() for term in terms])
+    except Problem:
+        return False

@@ -103,14 +103,13 @@ def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iter
     """
     is_top = (folder / ".git").exists()
     wanted = git.MANIFESTS + git.CHART_HELPERS * helpers
-    answer = None if not is_top and git.is_ignored(folder) else git.grep(folder, terms, *wanted)
+    answer = None if not is_top and git.is_ignored(folder) else git.grep_beside(folder, terms, *wanted)
     if answer is None:
         yield from _search_by_walk(folder, terms, helpers=helpers)
         return
-    names, complaints = answer
+    (names, complaints), beside = answer
     yield from (Found(name) for name in names if is_manifest_name(name.name) or (helpers and is_chart_helper(name)))
     yield from (Found(item.path, "DRA510", _unreadable(item.problem)) for item in complaints)
-    beside = git.passed_over(folder)
     for link in beside.links:
         if (is_manifest_name(link.name) or link.is_dir()) and leads_out(link, folder):
             yield Found(link, "DRA504", _NOT_FOLLOWED)

@@ -85,6 +85,20 @@ def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path
     return [folder / name for name in found], list(_complaints(folder, messages))
 
 
+def grep_beside(
+    folder: Path, terms: Iterable[str], *pathspecs: str
+) -> tuple[tuple[list[Path], list[Complaint]], Listing] | None:
+    """Return what `grep` and `passed_over` do, asked for at the same time; None where git refuses the search."""
+    import threading  # noqa: PLC0415 - one file needs no git
+
+    beside: list[Listing] = []
+    thread = threading.Thread(target=lambda: beside.append(passed_over(folder)))
+    thread.start()
+    answer = grep(folder, terms, *pathspecs)
+    thread.join()
+    return (answer, beside[0]) if answer and beside else None
+
+
 def _complaints(folder: Path, messages: str) -> Iterator[Complaint]:
     for line in messages.splitlines():
         if match := _COMPLAINT.fullmatch(line):
