@@ -28,7 +28,7 @@ from gpu2dra.templates import canonical_spec
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.ledger import Ledger
-from gpu2dra_webhook.cluster.objects import Pod, Template, is_waiting
+from gpu2dra_webhook.cluster.objects import Pod, Template, waiting_groups
 from gpu2dra_webhook.cluster.repair import Repair
 from gpu2dra_webhook.cluster.sweep import Sweep
 from gpu2dra_webhook.cluster.template_api import TemplateApi
@@ -364,7 +364,7 @@ def _claims_of(cluster: Cluster, pod: Object) -> dict[str, str]:
 def waiting_pods(cluster: Cluster, seen: Object, created: str) -> Cache[Pod]:
     """Return a cache with a pod of the test's namespace that waits for its template."""
     names_of_templates = frozenset(_templates_of(seen))
-    pods: Cache[Pod] = Cache(is_waiting)
+    pods: Cache[Pod] = Cache(waiting_groups)
     pods.put(
         Key(cluster.namespace, name_of(seen)),
         Pod(seen["metadata"]["uid"], created, names_of_templates, names_of_templates),

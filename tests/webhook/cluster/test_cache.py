@@ -43,19 +43,24 @@ def test_only_what_is_new_is_a_change() -> None:
     assert versions == [1, 1, 2, 2, 2, 3, 4]
 
 
-def test_those_that_are_due_are_at_hand_whatever_changes_them() -> None:
-    cache: Cache[int] = Cache(lambda value: value > 1)
+def test_groups_follow_what_changes() -> None:
+    tens, even = Key("one", "tens"), Key("", "even")
+    cache: Cache[int] = Cache(
+        lambda key, value: [each for each, fits in ((tens, value > 9), (even, value % 2 == 0)) if fits]
+    )
     cache.put(A, 1)
-    assert cache.due() == []
-    cache.put(A, 2)
-    cache.put(B, 3)
-    assert cache.due() == [(A, 2), (B, 3)]
+    assert cache.groups() == []
+    cache.put(A, 10)
+    cache.put(B, 11)
+    assert (cache.group(tens), cache.group(even)) == ({A: 10, B: 11}, {A: 10})
+    cache.put(A, 12)
+    assert (cache.group(tens), cache.group(even)) == ({A: 12, B: 11}, {A: 12})
     cache.put(A, 1)
-    assert cache.due() == [(B, 3)]
-    cache.replace({A: 5, B: 0})
-    assert cache.due() == [(A, 5)]
-    cache.remove(A)
-    assert cache.due() == []
+    assert (cache.groups(), cache.group(tens), cache.group(even)) == ([tens], {B: 11}, {})
+    cache.replace({A: 5, B: 2})
+    assert (cache.groups(), cache.group(even)) == ([even], {B: 2})
+    cache.remove(B)
+    assert cache.groups() == []
 
 
 def test_a_walk_lets_others_run(monkeypatch: pytest.MonkeyPatch) -> None:

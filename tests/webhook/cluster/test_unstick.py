@@ -9,7 +9,7 @@ from gpu2dra import ApiVersion
 from gpu2dra_webhook.cluster import unstick
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.discovery import Discovery
-from gpu2dra_webhook.cluster.objects import Pod, is_waiting
+from gpu2dra_webhook.cluster.objects import Pod, waiting_groups
 from gpu2dra_webhook.cluster.unstick import Unstick
 from webhook.cluster.scripted import Answer, serving, status
 
@@ -24,7 +24,7 @@ STATUS = "PATCH /api/v1/namespaces/one/pods/several/status?fieldManager=gpu2dra&
 
 def seen(**made: str) -> Cache[Pod]:
     """Return the cache that holds a pod of two claims whose status names those in `made`."""
-    pods: Cache[Pod] = Cache(is_waiting)
+    pods: Cache[Pod] = Cache(waiting_groups)
     both = frozenset({"a", "b"})
     pods.put(Key("one", "several"), Pod("1", "", both, both - made.keys(), both, frozenset(made.items()), stuck=True))
     return pods

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Generic, NamedTuple, TypeVar
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Generic, NamedTuple, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
@@ -20,18 +20,27 @@ class Key(NamedTuple):
     name: str
 
 
+GroupsOf: TypeAlias = Callable[[Key, T], Collection[Key]]
+
+
+def in_no_group(key: Key, value: object) -> Collection[Key]:
+    """Return no group."""
+    return ()
+
+
 class Cache(Generic[T]):
     """A table by namespace and name. Only what a reader of ours needs of an object is in it.
 
     `version` counts changes of what is held: an object that was sent again with nothing new for us is no change.
-    Values are immutable and compare by what they hold. Those that `due` picks can be had without a look at all.
+    Values are immutable and compare by what they hold. The groups that `groups_of` gives for an object, given its key
+    and value, can be had without a look at all others.
     """
 
-    def __init__(self, due: Callable[[T], bool] = lambda value: False) -> None:
+    def __init__(self, groups_of: GroupsOf[T] = in_no_group) -> None:
         self.version = 0
-        self._is_due = due
+        self._groups_of = groups_of
         self._spaces: dict[str, dict[str, T]] = {}
-        self._due: dict[Key, T] = {}
+        self._groups: dict[Key, dict[Key, T]] = {}
         self._changed = threading.Condition()
 
     def get(self, namespace: str, name: str) -> T | None:
@@ -53,10 +62,15 @@ class Cache(Generic[T]):
         with self._changed:
             return [(Key(space, name), value) for space, held in self._spaces.items() for name, value in held.items()]
 
-    def due(self) -> list[tuple[Key, T]]:
-        """Return a copy of those that are due."""
+    def groups(self) -> list[Key]:
+        """Return the groups that hold anything."""
         with self._changed:
-            return list(self._due.items())
+            return list(self._groups)
+
+    def group(self, group: Key) -> dict[Key, T]:
+        """Return a copy of what a group holds."""
+        with self._changed:
+            return dict(self._groups.get(group, {}))
 
     def walk(self) -> Iterator[tuple[Key, T]]:
         """Yield everything, and let others run on the way: a look at many thousand objects must not hold up a review.
@@ -85,19 +99,18 @@ class Cache(Generic[T]):
             space = self._spaces.setdefault(key.namespace, {})
             if space.get(key.name) == value:
                 return
+            self._leave_groups(key, space.get(key.name))
             space[key.name] = value
-            self._due.pop(key, None)
-            if self._is_due(value):
-                self._due[key] = value
+            self._join_groups(key, value)
             self._tell()
 
     def remove(self, key: Key) -> None:
         """Hold an object no longer."""
         with self._changed:
             space = self._spaces.get(key.namespace, {})
-            if space.pop(key.name, None) is None:
+            if (value := space.pop(key.name, None)) is None:
                 return
-            self._due.pop(key, None)
+            self._leave_groups(key, value)
             if not space:
                 del self._spaces[key.namespace]
             self._tell()
@@ -110,8 +123,21 @@ class Cache(Generic[T]):
         with self._changed:
             if spaces != self._spaces:
                 self._spaces = spaces
-                self._due = {key: value for key, value in objects.items() if self._is_due(value)}
+                self._groups = {}
+                for key, value in objects.items():
+                    self._join_groups(key, value)
                 self._tell()
+
+    def _join_groups(self, key: Key, value: T) -> None:
+        for group in self._groups_of(key, value):
+            self._groups.setdefault(group, {})[key] = value
+
+    def _leave_groups(self, key: Key, value: T | None) -> None:
+        for group in () if value is None else self._groups_of(key, value):
+            members = self._groups[group]
+            del members[key]
+            if not members:
+                del self._groups[group]
 
     def _tell(self) -> None:
         self.version += 1

@@ -11,6 +11,7 @@ import msgspec
 from gpu2dra import Object
 from gpu2dra.names import canonical_json
 from gpu2dra.templates import MANAGED_BY, canonical_spec
+from gpu2dra_webhook.cluster.cache import Key
 from gpu2dra_webhook.cluster.reflector import Known
 
 UNUSED_SINCE = "gpu2dra.dev/unused-since"
@@ -99,9 +100,14 @@ class Pod:
     stuck: bool = False
 
 
-def is_waiting(pod: Pod) -> bool:
-    """Whether a claim of the pod has not been made yet, as of all that are stuck."""
-    return bool(pod.waiting)
+STUCK = Key("", "")
+"""The group of the pods that are stuck."""
+
+
+def waiting_groups(key: Key, pod: Pod) -> list[Key]:
+    """Return the templates that the pod waits for, each a group, and STUCK if it is."""
+    groups = [Key(key.namespace, name) for name in pod.waiting]
+    return [*groups, STUCK] if pod.stuck else groups
 
 
 def pod(item: PodObject) -> Pod | None:

@@ -19,7 +19,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from gpu2dra_webhook.cluster.backoff import Backoff
-from gpu2dra_webhook.cluster.cache import Cache, Key
+from gpu2dra_webhook.cluster.cache import Cache, GroupsOf, Key, in_no_group
 from gpu2dra_webhook.cluster.client import Api, Watch
 from gpu2dra_webhook.cluster.errors import ApiError, Expired, NotFound, Refused, Status, refusal
 
@@ -74,7 +74,7 @@ class Source(Generic[T]):
     """A kind to be cached: where it is, how it is decoded, and what is kept of each object.
 
     `where` returns the path of the collection, None while the server does not serve it, or NOT_KNOWN. `read` makes the
-    value to hold of a decoded object; None leaves the object out. `due` picks those that the cache keeps at hand.
+    value to hold of a decoded object; None leaves the object out. `groups_of` is the cache's.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Source(Generic[T]):
     read: Callable[[Any], T | None]
     query: Mapping[str, str | int] = field(default_factory=dict)
     page: int = 500
-    due: Callable[[T], bool] = lambda value: False
+    groups_of: GroupsOf[T] = in_no_group
 
 
 class Reflector(Generic[T]):
@@ -92,7 +92,7 @@ class Reflector(Generic[T]):
     def __init__(self, api: Api, source: Source[T], not_served: Callable[[], None] = lambda: None) -> None:
         """`not_served` is called when the server answers that it knows no such path."""
         self.source = source
-        self.cache: Cache[T] = Cache(source.due)
+        self.cache: Cache[T] = Cache(source.groups_of)
         self.lists = 0
         self.failures = 0
         self._api = api

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from gpu2dra import Object
@@ -67,45 +67,41 @@ class Repair:
 
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Put back and wake what can be; ends early when `holds` turns false or the API server is away."""
-        waiting: defaultdict[Key, list[tuple[Key, Pod]]] = defaultdict(list)
-        for key, pod in pods.due():
-            for name in pod.waiting:
-                if OUR_NAME.fullmatch(name):
-                    waiting[Key(key.namespace, name)].append((key, pod))
+        waiting = [key for key in pods.groups() if OUR_NAME.fullmatch(key.name)]
         self._forget(waiting)
-        for key, them in waiting.items():
+        for key in waiting:
             if not holds():
                 return
             try:
-                self._look(key, them)
+                self._look(key, pods.group(key))
             except errors.NotFound:  # the pod is gone
                 continue
             except errors.ApiError as error:
                 _log.warning("waiting pods cannot be helped now: %s", error)
                 return
 
-    def _forget(self, waiting: defaultdict[Key, list[tuple[Key, Pod]]]) -> None:
-        self._not_before = {key: at for key, at in self._not_before.items() if key in waiting}
+    def _forget(self, waiting: list[Key]) -> None:
+        self._not_before = {key: self._not_before[key] for key in waiting if key in self._not_before}
         if len(self._woken) > _REMEMBERED:
             self._woken.clear()
 
-    def _look(self, key: Key, waiting: list[tuple[Key, Pod]]) -> None:
+    def _look(self, key: Key, waiting: Mapping[Key, Pod]) -> None:
         seen = self._ledger.cached(key)
         if seen is not None:
             # A pod that is younger than its template is being served this very moment.
-            self._wake(seen.uid, [(where, pod) for where, pod in waiting if pod.created < seen.created])
+            self._wake(seen.uid, {where: pod for where, pod in waiting.items() if pod.created < seen.created})
         elif time.monotonic() >= self._not_before.get(key, 0.0):
             self._not_before[key] = time.monotonic() + _AGAIN
             if self._put_back(key, waiting):
                 self._not_before.pop(key)
                 self._wake(f"put back {time.monotonic()}", waiting)
 
-    def _put_back(self, key: Key, waiting: list[tuple[Key, Pod]]) -> bool:
+    def _put_back(self, key: Key, waiting: Mapping[Key, Pod]) -> bool:
         """Make a missing template from what a pod remembers of it; return whether it was missing and is there."""
         if self._templates.get(key, timeout=_TIMEOUT) is not None:  # the cache is late, or it is somebody else's
             return False
         self._ledger.forget(key)
-        spec = next((spec for where, _ in waiting[:_RECORDS_READ] if (spec := self._remembered(where, key))), None)
+        spec = next((spec for where in islice(waiting, _RECORDS_READ) if (spec := self._remembered(where, key))), None)
         if spec is None or self._discovery.version is None:
             self._metrics.template_operation("restore", "refused")
             _log.warning("template %s of namespace %s is missing and not put back: no waiting pod has a record that "
@@ -130,9 +126,9 @@ class Repair:
         spec = read_record(pod["metadata"], pod["spec"]).templates.get(key.name)
         return spec if spec is not None and self._allowed(key.namespace, key.name, spec) else None
 
-    def _wake(self, cause: str, pods: list[tuple[Key, Pod]]) -> None:
+    def _wake(self, cause: str, pods: Mapping[Key, Pod]) -> None:
         """Touch pods, once for each cause."""
-        for where, pod in pods:
+        for where, pod in pods.items():
             if (pod.uid, cause) in self._woken:
                 continue
             self._woken.add((pod.uid, cause))

@@ -13,7 +13,7 @@ from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import QUOTA_PREFIXES, legacy_resource
 from gpu2dra.templates import MANAGED_BY
 from gpu2dra_webhook.cluster.discovery import Discovery
-from gpu2dra_webhook.cluster.objects import Pod, PodObject, Template, TemplateObject, is_waiting, pod, template
+from gpu2dra_webhook.cluster.objects import Pod, PodObject, Template, TemplateObject, pod, template, waiting_groups
 from gpu2dra_webhook.cluster.reflector import NOT_KNOWN, Known, Source
 from gpu2dra_webhook.ports import NO_LABELS, NO_QUOTA, DeviceClassState, QuotaState
 
@@ -156,7 +156,12 @@ def templates(discovery: Discovery) -> Source[Template]:
 
 
 CONVERTED_PODS: Source[Pod] = Source(
-    "pods", lambda: "/api/v1/pods", PodObject, pod, {"labelSelector": f"{CONVERTED_LABEL}=true"}, due=is_waiting
+    "pods",
+    lambda: "/api/v1/pods",
+    PodObject,
+    pod,
+    {"labelSelector": f"{CONVERTED_LABEL}=true"},
+    groups_of=waiting_groups,
 )
 
 

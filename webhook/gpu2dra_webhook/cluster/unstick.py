@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.cache import Cache, Key
 from gpu2dra_webhook.cluster.client import APPLY_PATCH, Api, path
-from gpu2dra_webhook.cluster.objects import Pod
+from gpu2dra_webhook.cluster.objects import STUCK, Pod
 from gpu2dra_webhook.cluster.template_api import MANAGER
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class Unstick:
     def run(self, pods: Cache[Pod], holds: Callable[[], bool]) -> None:
         """Write the status of those that have been stuck for a while."""
         now = time.monotonic()
-        stuck = [(key, pod) for key, pod in pods.due() if pod.stuck]
+        stuck = pods.group(STUCK).items()
         self._due = {pod.uid: self._due.get(pod.uid, now + _PATIENCE) for _, pod in stuck}
         # The status names one claim now and another then: what was seen of it is put together.
         self._claims = {pod.uid: self._claims.get(pod.uid, {}) | dict(pod.made) for _, pod in stuck}
