@@ -44,6 +44,8 @@ examples: $(DEV) ## write what the tool prints for examples/legacy and tests/gol
 	{ $(BIN)/python -m gpu2dra_migrate convert --quiet "$$folder/converted" || [ $$? -eq 1 ]; } && \
 	rm -rf examples/converted && cp -R "$$folder/converted" examples && rm -rf "$$folder"
 	@$(BIN)/python tests/golden/test_shapes.py
+	@rm -rf examples/charts/converted && cp -R examples/charts/legacy examples/charts/converted && \
+	{ $(BIN)/python -m gpu2dra_migrate convert --quiet examples/charts/converted || [ $$? -eq 1 ]; }
 
 .PHONY: test
 test: lint binaries ## lint, then every test

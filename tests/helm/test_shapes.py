@@ -34,6 +34,7 @@ KINDS = {
     "text-count": "Deployment RCT",
     "tpl": "Pod RCT",
     "values": "Deployment RCT",
+    "workloads": "CronJob Deployment RCT RCT StatefulSet",
 }
 # Charts that render something else each time, or nothing without values that they demand.
 UNSTABLE = ("random", "required")

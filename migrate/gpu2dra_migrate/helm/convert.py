@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpu2dra import Keep
 from gpu2dra.kinds import KINDS
+from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.files import read_text
@@ -43,9 +44,13 @@ def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Seq
         if isinstance(prover, Prover):
             prover.render_before(values, result)
         result.cases = prover.cases
-        if (own := own_switch(chart)) and _settled(own, chart, choices, prover, result):
-            return result
         survey = Survey(chart, prover.cases, choices.options)
+        if (own := own_switch(chart)) and _settled(own, chart, choices, prover, result):
+            for named in () if result.edits else survey.unseen(values):
+                if legacy_resource(named.keys[-1]):  # as a text it may be what the switch is about
+                    text = f"{named.name} is no request in any workload that the chart renders; {own} may be for it."
+                    result.tell(Reason.NO_WORKLOAD, *_as_note(named.place, text))
+            return result
         renders = [each for case in prover.cases for each in case.before]
         found = wanted(chart, renders, choices, result) | _named(chart, survey, values, result)
         found = frozenset(each for each in found if _may_change(each, chart, survey, choices, result))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VALUES = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
-_OWN = re.compile(r"Chart\.yaml|requirements\.yaml|values\.schema\.json|.*values.*\.ya?ml", re.IGNORECASE)
+_OWN = re.compile(r"Chart\.yaml|requirements\.yaml|values\.schema(?:\..*)?\.json|.*values.*\.ya?ml", re.IGNORECASE)
 _YAML = (".yaml", ".yml")
 _FILES = re.compile(r"\.Files\.[A-Z]\w+\s+\(?(?:printf\s+)?[\"`]([^\"`\n]+)[\"`]")
 _LARGEST = 4 * 1024 * 1024
