@@ -23,10 +23,15 @@ _LIFE = timedelta(days=30)
 
 
 class Authority:
-    """A certificate authority whose key never leaves the process; its certificate is written to a folder."""
+    """A certificate authority whose key never leaves the process; its certificate is written to a folder.
 
-    def __init__(self, folder: Path) -> None:
+    A `bare` one has written nothing into its certificates that RFC 5280 asks for and OpenSSL and Go do without: what
+    a key is for, and the identifiers of keys.
+    """
+
+    def __init__(self, folder: Path, *, bare: bool = False) -> None:
         self._folder = folder
+        self._bare = bare
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "gpu2dra-test-ca")])
         usage = x509.KeyUsage(
@@ -40,12 +45,12 @@ class Authority:
             encipher_only=False,
             decipher_only=False,
         )
-        builder = (
-            self._builder(self._name, self._key.public_key())
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(usage, critical=True)
-            .add_extension(x509.SubjectKeyIdentifier.from_public_key(self._key.public_key()), critical=False)
+        builder = self._builder(self._name, self._key.public_key()).add_extension(
+            x509.BasicConstraints(ca=True, path_length=0), critical=True
         )
+        if not bare:
+            identifier = x509.SubjectKeyIdentifier.from_public_key(self._key.public_key())
+            builder = builder.add_extension(usage, critical=True).add_extension(identifier, critical=False)
         self.certificate = folder / "ca.crt"
         self.certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
 
@@ -99,6 +104,9 @@ class Authority:
         builder = self._builder(subject, key.public_key()).add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
         if names is not None:
             builder = builder.add_extension(names, critical=False)
+        if not self._bare:
+            issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+            builder = builder.add_extension(issuer, critical=False)
         certificate = self._folder / f"{_file_name(common_name)}.crt"
         certificate.write_bytes(_pem(builder.sign(self._key, hashes.SHA256())))
         return certificate, _write_key(key, certificate.with_suffix(".key"))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import socket
-import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
+
+from gpu2dra_webhook.tls import client_context
 
 _log = logging.getLogger(__name__)
 
@@ -94,9 +95,9 @@ class SelfProbe:
         """Call once; return what is wrong."""
         request = f"GET /livez HTTP/1.1\r\nHost: {self._name}\r\nConnection: close\r\n\r\n"
         try:
-            context = ssl.create_default_context(cadata=self._trust().decode("ascii"))
+            context = client_context()
             # Where we know only the chain that we serve, it has to do as its own authority.
-            context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+            context.load_verify_locations(cadata=self._trust().decode("ascii"))
             with (
                 socket.create_connection((self._host, port), timeout=PROBE_TIMEOUT) as plain,
                 context.wrap_socket(plain, server_hostname=self._name) as secure,

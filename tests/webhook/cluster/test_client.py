@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import socket
+import ssl
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import pytest
+import urllib3
 
+from controlplane.pki import Authority
 from gpu2dra_webhook.cluster import client, errors
 from gpu2dra_webhook.settings import SettingsError
 from webhook.cluster.scripted import Answer, kubeconfig, serving, status
@@ -73,6 +79,74 @@ def test_an_answer_that_is_no_object_is_an_error(tmp_path: Path) -> None:
         pytest.raises(errors.ApiError, match="no JSON object"),
     ):
         server.api.read("GET", "/x")
+
+
+@contextlib.contextmanager
+def secure_server(folder: Path, *, bare: bool) -> Iterator[tuple[Authority, str]]:
+    """Run an API server that answers `{}` to clients with a certificate of the authority that has signed its own."""
+    authority = Authority(folder, bare=bare)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(*authority.server("serving", ["127.0.0.1"]))
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(authority.certificate)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    client, _ = listener.accept()
+                    with contextlib.suppress(ssl.SSLError), context.wrap_socket(client, server_side=True) as secure:
+                        secure.recv(10_000)
+                        secure.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}")
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield authority, f"https://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            listener.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+@pytest.mark.usefixtures("strict_python")
+@pytest.mark.parametrize("bare", [False, True])
+def test_certificates_that_other_clients_accept_are_accepted_and_our_own_is_shown(tmp_path: Path, bare: bool) -> None:
+    with secure_server(tmp_path, bare=bare) as (authority, server):
+        api = client.connect(authority.kubeconfig(server, "me"))
+        assert api.call("GET", "/x") == b"{}"
+        api.close()
+
+
+def kubeconfig_with(authority: Authority, server: str, **cluster: Any) -> Path:
+    """Write a kubeconfig whose cluster has these fields besides its server, and no certificate-authority-data."""
+    path = authority.kubeconfig(server, "me")
+    config = json.loads(path.read_text())
+    config["clusters"][0]["cluster"] = {"server": server, **cluster}
+    path.write_text(json.dumps(config))
+    return path
+
+
+def test_a_server_of_an_unknown_authority_is_not_talked_to_unless_told_so(tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    stranger = Authority(tmp_path / "other").certificate
+    with secure_server(tmp_path, bare=False) as (authority, server):
+        for fields in ({}, {"certificate-authority": str(stranger)}):
+            api = client.connect(kubeconfig_with(authority, server, **fields))
+            with pytest.raises(errors.Unreachable, match="certificate verify failed"):
+                api.call("GET", "/x")
+            api.close()
+        api = client.connect(kubeconfig_with(authority, server, **{"insecure-skip-tls-verify": True}))
+        with pytest.warns(urllib3.exceptions.InsecureRequestWarning):
+            assert api.call("GET", "/x") == b"{}"
+        api.close()
+
+
+def test_a_server_under_another_name_is_not_talked_to(tmp_path: Path) -> None:
+    with secure_server(tmp_path, bare=False) as (authority, server):
+        api = client.connect(authority.kubeconfig(server.replace("127.0.0.1", "localhost"), "me"))
+        with pytest.raises(errors.Unreachable, match="Hostname mismatch"):
+            api.call("GET", "/x")
+        api.close()
 
 
 class Listener:

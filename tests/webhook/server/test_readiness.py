@@ -81,9 +81,9 @@ def test_the_probe_tells_that_nobody_is_there(webhook: Webhook) -> None:
 
 
 @contextlib.contextmanager
-def silent_server(folder: Path, expects_certificate: bool) -> Iterator[tuple[int, Path]]:
+def silent_server(folder: Path, *, expects_certificate: bool = False, bare: bool = False) -> Iterator[tuple[int, Path]]:
     """Run a TLS server that never answers a request, if it does not end the connection before."""
-    authority = Authority(folder)
+    authority = Authority(folder, bare=bare)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*authority.server("serving", [SERVICE]))
     if expects_certificate:
@@ -105,9 +105,15 @@ def silent_server(folder: Path, expects_certificate: bool) -> Iterator[tuple[int
 
 
 def test_the_probe_tells_that_the_answer_is_wrong(tmp_path: Path) -> None:
-    with silent_server(tmp_path, expects_certificate=False) as (port, authority):
+    with silent_server(tmp_path) as (port, authority):
         probe = SelfProbe("127.0.0.1", SERVICE, authority.read_bytes, asks=True)
         assert probe.probe(port) == ("our own port does not answer",)
+
+
+@pytest.mark.usefixtures("strict_python")
+def test_the_probe_asks_no_more_of_a_certificate_than_other_clients_do(tmp_path: Path) -> None:
+    with silent_server(tmp_path, bare=True) as (port, authority):
+        assert SelfProbe("127.0.0.1", SERVICE, authority.read_bytes, asks=False).probe(port) == ()
 
 
 def test_where_clients_need_a_certificate_the_handshake_has_to_do(tmp_path: Path) -> None:

@@ -21,8 +21,10 @@ from kubernetes.client.exceptions import ApiException
 from gpu2dra import Object
 from gpu2dra_webhook.cluster.errors import ApiError, TimedOut, Unreachable, refusal
 from gpu2dra_webhook.settings import SettingsError
+from gpu2dra_webhook.tls import client_context
 
 if TYPE_CHECKING:
+    import ssl
     from pathlib import Path
 
     from kubernetes.client.rest import RESTResponse
@@ -64,8 +66,21 @@ def connect(kubeconfig: Path | None = None, *, user_agent: str = "gpu2dra-webhoo
         advice = f"look at {kubeconfig}" if kubeconfig else "outside of a cluster, name a kubeconfig"
         raise SettingsError(f"No API server to talk to: {_cause(error)} ({advice}).") from error
     client = ApiClient(configuration)
+    client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = _context(configuration)
     client.user_agent = user_agent
     return Api(client)
+
+
+def _context(configuration: Configuration) -> ssl.SSLContext:
+    """Return what connections are secured with; into it urllib3 loads CA and client certificate, for each one anew.
+
+    So files that are exchanged while we run are read again.
+    """
+    context = client_context()
+    context.check_hostname = bool(configuration.verify_ssl)
+    if not (configuration.ssl_ca_cert or configuration.ca_cert_data):
+        context.load_default_certs()
+    return context
 
 
 def path(root: str, *segments: str) -> str:
