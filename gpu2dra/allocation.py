@@ -6,8 +6,9 @@ init container borrows whole requests of containers that start after it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 from gpu2dra.demand import Phase
@@ -104,21 +105,24 @@ def _share(consumers: list[Consumer], device: Device) -> tuple[list[Request], di
     if len(consumers) == 1:  # nothing to share with, so even a placeholder will do
         alone = Request(consumers[0].name, device, consumers[0].wants[device])
         return [alone], {alone.name: [alone]}
-    owned = {c.name: Request(c.name, device, c.wants[device]) for c in consumers if c.phase is not Phase.INIT}
-    uses = {name: [request] for name, request in owned.items()}
+    owned = [Request(c.name, device, c.wants[device]) for c in consumers if c.phase is not Phase.INIT]
+    uses = {request.name: [request] for request in owned}
     missing: dict[str, int] = {}
-    for position, consumer in enumerate(consumers):
+    started = 0  # of those that own a request
+    for consumer in consumers:
         if consumer.phase is Phase.INIT:
-            later = [owned[c.name] for c in consumers[position + 1 :] if c.phase is not Phase.INIT]
+            later = islice(owned, started, None)
             uses[consumer.name], need = _borrow(_number(consumer.name, consumer.wants[device]), later)
             if need > 0:
                 missing[consumer.name] = need
+        else:
+            started += 1
     if not missing:
-        return list(owned.values()), uses
+        return owned, uses
     extra = Request(next(iter(missing)), device, max(missing.values()))
     for name in missing:
         uses[name].append(extra)
-    return [*owned.values(), extra], uses
+    return [*owned, extra], uses
 
 
 def _check_limit(consumer: Consumer, count: Amount) -> None:
@@ -130,7 +134,7 @@ def _check_limit(consumer: Consumer, count: Amount) -> None:
         )
 
 
-def _borrow(need: int, later: list[Request]) -> tuple[list[Request], int]:
+def _borrow(need: int, later: Iterable[Request]) -> tuple[list[Request], int]:
     """Return whole requests out of `later`, in order, until `need` devices are covered, and what is still missing."""
     borrowed: list[Request] = []
     for request in later:
@@ -176,21 +180,24 @@ def _claims(requests: list[Request], uses: dict[str, list[Request]], taken: Coll
 
 def _spread(requests: list[Request], together: list[list[Request]]) -> list[list[Request]]:
     """Return groups of requests, each no larger than a claim, that keep apart what stands in one list of `together`."""
+    apart: dict[Request, set[Request]] = {}
+    for used in together:
+        for request in used:
+            apart.setdefault(request, set()).update(used)
     groups: list[list[Request]] = []
+    room: list[int] = []  # for devices, of each group
     for request in requests:
-        apart = {other for used in together if request in used for other in used}
-        fitting = (group for group in groups if apart.isdisjoint(group) and _fits([*group, request]))
-        group = next(fitting, None)
-        if group is None:
-            groups.append([request])
+        others = apart.get(request, set())
+        devices = request.count if isinstance(request.count, int) else 1
+        for index, group in enumerate(groups):
+            if devices <= room[index] and len(group) < CLAIM_LIMIT and others.isdisjoint(group):
+                group.append(request)
+                room[index] -= devices
+                break
         else:
-            group.append(request)
+            groups.append([request])
+            room.append(CLAIM_LIMIT - devices)
     return groups
-
-
-def _fits(group: list[Request]) -> bool:
-    devices = sum(request.count if isinstance(request.count, int) else 1 for request in group)
-    return len(group) <= CLAIM_LIMIT and devices <= CLAIM_LIMIT
 
 
 def _total(counts: list[Amount]) -> Amount:

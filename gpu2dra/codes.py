@@ -326,6 +326,14 @@ _ROWS: tuple[Code, ...] = (
         "nobody can say how many.",
         "Write the amounts of this pod as numbers.",
     ),
+    Code(
+        "DRA317",
+        "too-large-pod",
+        _W,
+        "A converted pod carries in an annotation what was taken off it, and the API server takes no more than 256 KiB "
+        "of annotations. A pod with hundreds of GPU requests is therefore left as it is.",
+        "Split the pod: no node offers that many devices.",
+    ),
     # 4: a legacy name outside a known PodSpec
     Code(
         "DRA401",

@@ -14,6 +14,8 @@ from gpu2dra.pointers import add, pointer, replace
 ANNOTATION = "gpu2dra.dev/converted"
 """Canonical JSON: `containers`, what was taken off each; `templates`, the spec behind each name (to put one back)."""
 LABEL = "gpu2dra.dev/converted"
+ANNOTATIONS_LIMIT = 256 * 1024
+"""Bytes of all keys and values of an object's annotations together (TotalAnnotationSizeLimitB of apimachinery)."""
 
 
 @dataclass(slots=True)
@@ -61,16 +63,19 @@ def read_record(metadata: Mapping[str, Any], spec: Object) -> Record:
 
 def _users(spec: Object, templates: Collection[str]) -> set[str]:
     """Return the names of the containers that use a claim from one of `templates`."""
-    entries = [
-        entry.get("name")
+    entries = {
+        name
         for entry in _objects(spec.get("resourceClaims"))
         if isinstance(made := entry.get("resourceClaimTemplateName"), str) and made in templates
-    ]
+        and isinstance(name := entry.get("name"), str)
+    }  # fmt: skip
     users: set[str] = set()
     for container in (*_objects(spec.get("initContainers")), *_objects(spec.get("containers"))):
         resources, name = container.get("resources"), container.get("name")
         claims = _objects(resources.get("claims")) if isinstance(resources, dict) else []
-        if isinstance(name, str) and any(claim.get("name") in entries for claim in claims):
+        if isinstance(name, str) and any(
+            isinstance(used := claim.get("name"), str) and used in entries for claim in claims
+        ):
             users.add(name)
     return users
 
@@ -79,9 +84,25 @@ def _objects(items: object) -> list[Object]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
+def fits(metadata: Mapping[str, Any], record: Record) -> bool:
+    """Whether the annotations of an object with this metadata have room for `record`."""
+    present = metadata.get("annotations")
+    annotations = {**(present if isinstance(present, dict) else {}), ANNOTATION: _text(record)}
+    pairs = ((key, value) for key, value in annotations.items() if isinstance(value, str))
+    return sum(_size(key) + _size(value) for key, value in pairs) <= ANNOTATIONS_LIMIT
+
+
+def _size(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _text(record: Record) -> str:
+    return canonical_json({"containers": record.containers, "templates": record.templates})
+
+
 def write_record(metadata: object, base: str, record: Record) -> list[Operation]:
     """Return the operations that put `record` and the label on the metadata of the object at pointer `base`."""
-    text = canonical_json({"containers": record.containers, "templates": record.templates})
+    text = _text(record)
     metadata = metadata if isinstance(metadata, dict) else None
     if metadata is None:
         return [add(pointer(base, "metadata"), {"annotations": {ANNOTATION: text}, "labels": {LABEL: "true"}})]

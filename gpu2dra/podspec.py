@@ -10,7 +10,7 @@ from typing import Any
 from gpu2dra.allocation import Allocation, Amount, CannotAllocate, Consumer, allocate
 from gpu2dra.codes import finding
 from gpu2dra.converted import ANNOTATION as RECORD_ANNOTATION
-from gpu2dra.converted import Record, read_record, write_record
+from gpu2dra.converted import Record, fits, read_record, write_record
 from gpu2dra.demand import Demand, Phase, Reading, claim_entries, read
 from gpu2dra.devices import Device
 from gpu2dra.model import Access, Context, Finding, Object, Operation, Options, Style
@@ -18,6 +18,10 @@ from gpu2dra.notes import notes
 from gpu2dra.pointers import append, pointer, remove
 from gpu2dra.skips import Pod, skip_reason
 from gpu2dra.templates import Workload, build
+
+MOST_REQUESTS = 256
+"""Legacy requests of one pod that are converted: what an admitted pod has to carry of them fits its annotations, and
+nobody can have others wait for a pod that no node will ever run."""
 
 
 @dataclass(slots=True)
@@ -43,9 +47,8 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
         plan.blockers = [reason]
         return plan
     record = read_record(pod.metadata, pod.spec) if options.style is Style.ADMISSION else Record()
-    served = [demand for demand in reading.demands if _is_served(demand, record)]
-    wanting = [demand for demand in reading.demands if demand.legacy and demand not in served]
-    plan.blockers = [
+    wanting = [demand for demand in reading.demands if demand.legacy and not _is_served(demand, record)]
+    plan.blockers = _too_many(pod, wanting) or [
         *reading.blockers, *_changed_amounts(wanting, record), *_no_lists(pod, wanting),
         *_own_claims(pod, wanting, context, plan),
     ]  # fmt: skip
@@ -59,12 +62,7 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
         return plan
     names = _add_claims(pod, workload, allocation, options, plan)
     if options.style is Style.ADMISSION and wanting:
-        record.templates |= {template["metadata"]["name"]: template["spec"] for template in plan.templates}
-        for demand in wanting:
-            record.containers.setdefault(demand.name, {}).update(
-                {legacy.resource.name: legacy.amount for legacy in demand.legacy}
-            )
-        plan.operations += write_record(pod.metadata or None, pod.base, record)
+        _remember(pod, wanting, record, plan)
     for demand in reading.demands:
         if demand.legacy:
             plan.operations += _edit_container(demand, allocation.uses.get(demand.name, []))
@@ -73,6 +71,27 @@ def plan_pod(pod: Pod, workload: Workload, options: Options, context: Context) -
     plan.operations += _tolerations(pod, reading) if options.tolerations and options.style is Style.FILE else []
     plan.findings += [*reading.notes, *notes(pod, allocation, reading)]
     return plan
+
+
+def _too_many(pod: Pod, wanting: Sequence[Demand]) -> list[Finding]:
+    asked = sum(len(demand.legacy) for demand in wanting)
+    if asked <= MOST_REQUESTS:
+        return []
+    text = f"The pod asks for devices {asked:,} times; with more than {MOST_REQUESTS} it is left as it is."
+    return [finding("DRA317", pod.spec_path, text)]
+
+
+def _remember(pod: Pod, wanting: Sequence[Demand], record: Record, plan: PodPlan) -> None:
+    """Add to `plan` that the pod carries what is taken off it; a blocker where its annotations have no room."""
+    record.templates |= {template["metadata"]["name"]: template["spec"] for template in plan.templates}
+    for demand in wanting:
+        record.containers.setdefault(demand.name, {}).update(
+            {legacy.resource.name: legacy.amount for legacy in demand.legacy}
+        )
+    plan.operations += write_record(pod.metadata or None, pod.base, record)
+    if not fits(pod.metadata, record):
+        text = "What a converted pod has to carry does not fit its annotations (256 KiB); shorten them."
+        plan.blockers = [finding("DRA317", pointer(pod.base, "metadata"), text)]
 
 
 def _consumer(demand: Demand) -> Consumer:

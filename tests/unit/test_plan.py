@@ -14,7 +14,8 @@ import pytest
 
 import gpu2dra
 from gpu2dra import ApiVersion, Context, Keep, Object, Options, Severity, Style
-from gpu2dra.podspec import _sum
+from gpu2dra.converted import ANNOTATION, ANNOTATIONS_LIMIT
+from gpu2dra.podspec import MOST_REQUESTS, _sum
 from gpu2dra.policy import Policy, Preemption
 from unit.build import (
     ADMISSION,
@@ -307,6 +308,33 @@ def test_r06_a_claim_holds_32_requests_and_32_devices(amounts: list[int], templa
     assert ("DRA107" in codes(made)) == note
     entries = ["gpu", "gpu-2"][: len(templates)]
     assert [entry["name"] for entry in made.operations[0].get("value", [])] == entries
+
+
+def test_r06_a_pod_with_hundreds_of_requests_is_left_as_it_is() -> None:
+    """And nobody waits while it is looked at: the number of requests is asked before they are shared out."""
+    containers = [container(f"c{number}", 1) for number in range(MOST_REQUESTS)]
+    made = planned(pod(*containers))
+    assert len(made.templates) == MOST_REQUESTS // 32
+    one_more = planned(pod(*containers, container("more", 1)))
+    assert (codes(one_more), one_more.operations, one_more.templates) == (["DRA317"], (), ())
+    many_names = {f"nvidia.com/mig-1g.{number}gb": 1 for number in range(MOST_REQUESTS + 1)}
+    assert codes(planned(resources(many_names))) == ["DRA317"]
+
+
+def test_r06_what_a_pod_carries_fits_its_annotations() -> None:
+    main = container("main", 1)
+    room = ANNOTATIONS_LIMIT - len("note") - sum(map(len, _record_of(pod(main))))
+    fitting = pod(main) | {"metadata": {"name": "p", "annotations": {"note": "x" * room}}}
+    assert codes(planned(fitting, ADMISSION)) == ["DRA001"]
+    full = pod(main) | {"metadata": {"name": "p", "annotations": {"note": "x" * (room - 1) + "é"}}}
+    made = planned(full, ADMISSION)
+    assert (codes(made), made.operations, made.templates) == (["DRA317"], (), ())
+    assert codes(planned(full)) == ["DRA001", "DRA103"]  # in a file nothing is carried
+
+
+def _record_of(obj: Object) -> tuple[str, str]:
+    annotations = changed(obj, ADMISSION)["metadata"]["annotations"]
+    return ANNOTATION, annotations[ANNOTATION]
 
 
 def test_r06_claims_from_templates_that_are_there_already_count() -> None:

@@ -49,7 +49,7 @@ ROWS = (
         "r04_each_container_gets_its_own_request_and_nobody_elses",
     ),
     # what runs already is borrowed, nothing is borrowed, it goes on when its need is covered
-    Row(5, "allocation", "consumers[position + 1 :]", "consumers", "r05_init_containers_borrow_what_starts_later"),
+    Row(5, "allocation", "islice(owned, started, None)", "owned", "r05_init_containers_borrow_what_starts_later"),
     Row(
         5,
         "allocation",
@@ -74,7 +74,7 @@ ROWS = (
     ),
     # no limit, no split, names that are taken
     Row(6, "allocation", "CLAIM_LIMIT = 32", "CLAIM_LIMIT = 64", "r06_a_claim_holds_32_requests_and_32_devices"),
-    Row(6, "allocation", " and devices <= CLAIM_LIMIT", "", "r06_a_claim_holds_32_requests_and_32_devices"),
+    Row(6, "allocation", "devices <= room[index] and ", "", "r06_a_claim_holds_32_requests_and_32_devices"),
     Row(6, "allocation", "count > CLAIM_LIMIT", "False", "r06_one_container_above_32_is_refused"),
     Row(6, "allocation", "namer(taken)", "namer(())", "r06_existing_claims_stay_and_taken_names_are_avoided"),
     Row(
@@ -167,7 +167,7 @@ ROWS = (
         "r12_a_resource_quota_on_the_resource_is_told",
     ),
     # a limit that comes back is converted again, or taken off whatever its amount, or by a record of another pod
-    Row(13, "podspec", "if _is_served(demand, record)]", "if False]", "r13_a_limit_that_comes_back_is_stripped_only"),
+    Row(13, "podspec", " and not _is_served(demand, record)]", "]", "r13_a_limit_that_comes_back_is_stripped_only"),
     Row(
         13, "podspec", "== legacy.amount for", "is not None for", "r13_another_amount_is_left_for_the_server_to_refuse"
     ),

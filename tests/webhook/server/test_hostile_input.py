@@ -311,11 +311,34 @@ def test_annotations_cannot_bring_expressions_into_a_template(webhook: Webhook, 
 def test_a_huge_pod_is_answered(webhook: Webhook) -> None:
     one = pod()["spec"]["containers"][0]
     huge = pod()
-    huge["spec"]["containers"] = [{**one, "name": f"server-{number}"} for number in range(2_000)]
-    assert response(webhook, body(huge))["allowed"] is True
+    huge["spec"]["containers"] = [{**one, "name": f"server-{number}"} for number in range(200)]
+    assert "patch" in response(webhook, body(huge))
+
+
+@pytest.mark.parametrize("where", ["containers", "initContainers"])
+def test_a_pod_that_no_node_will_ever_run_keeps_nobody_waiting(webhook: Webhook, where: str) -> None:
+    one = pod()["spec"]["containers"][0]
+    huge = pod()
+    huge["spec"][where] = [{**one, "name": f"server-{number}"} for number in range(20_000)]
+    answer = response(webhook, body(huge))
+    assert answer["allowed"] is True
+    assert "patch" not in answer
+    assert "asks for devices 20,00" in answer["warnings"][0]
+
+
+def test_many_warnings_are_not_all_sent(webhook: Webhook) -> None:
+    one = pod()["spec"]["containers"][0]
+    huge = pod()
+    huge["spec"]["containers"] = [
+        {**one, "name": f"server-{number}", "resources": {"limits": {"nvidia.com/gpu": f"{number}m"}}}
+        for number in range(1, 500)
+    ]
+    warnings = response(webhook, body(huge))["warnings"]
+    assert len(warnings) == 10
+    assert warnings[-1].startswith("gpu2dra: and 490 more")
 
 
 def test_a_pod_with_large_fields_is_answered(webhook: Webhook) -> None:
     large = pod()
-    large["metadata"]["annotations"] = {"note": "x" * 6 * MEBIBYTE}
+    large["spec"]["containers"][0]["args"] = ["x" * 6 * MEBIBYTE]
     assert "patch" in response(webhook, body(large))
