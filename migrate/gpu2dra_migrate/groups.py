@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from gpu2dra_migrate.search.packed import ENDING
 from gpu2dra_migrate.worker import FileResult, Job
 
 CHART_FILE = "Chart.yaml"
@@ -45,9 +46,11 @@ def absolute(path: Path) -> Path:
 
 
 def _any_chart(jobs: Sequence[Job]) -> bool:
-    """Whether a file of `jobs` is below a folder that holds a Chart.yaml. Each folder is looked at once."""
+    """Whether a file of `jobs` is a packed chart or below a folder that holds a Chart.yaml; folders are seen once."""
     seen: set[str] = set()
     for job in jobs:
+        if job.path.suffix == ENDING:
+            return True
         folder = os.path.dirname(os.path.abspath(job.path))  # noqa: PTH100, PTH120 - links stay links; hot
         while folder not in seen:
             seen.add(folder)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpu2dra_migrate.groups import Group, absolute, find_groups
 from gpu2dra_migrate.renames import find_renames, tell_others, users
-from gpu2dra_migrate.search.discover import Found, find, is_chart_helper
+from gpu2dra_migrate.search.discover import Found, find, is_for_groups
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings, Worker, failed
 
 __all__ = ["Configure", "FileResult", "Mode", "Settings", "run"]
@@ -61,7 +61,7 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
 
 def _stands_alone(job: Job) -> bool:
     """Whether a file that belongs to no group is looked at all the same."""
-    return job.settings.mode is not Mode.VERIFY and (job.named or not is_chart_helper(job.path))
+    return job.settings.mode is not Mode.VERIFY and (job.named or not is_for_groups(job.path))
 
 
 def _results(group: Group, path: Path) -> Iterator[FileResult]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -384,3 +385,32 @@ def test_without_helm_a_chart_that_prints_its_values_gets_no_switch_in_them(
     assert "dra" not in (repo / "charts/app/values.yaml").read_text()
     monkeypatch.setenv("GPU2DRA_HELM", helm.program)
     call("verify", "charts/app", exit_code=0)
+
+
+# Packed charts
+
+
+@pytest.mark.parametrize("with_helm", [True, False])
+@pytest.mark.parametrize("asks", [True, False])
+def test_a_packed_chart_is_told(
+    repo: Path, call: Call, helm: Helm, monkeypatch: pytest.MonkeyPatch, *, with_helm: bool, asks: bool
+) -> None:
+    """In a chart that holds no other request, and where nothing else stands."""
+    child = {"templates/pod.yaml": POD, "values.yaml": ""}
+    if not asks:
+        child = {"templates/pod.yaml": POD.replace("nvidia.com/gpu", "cpu"), "values.yaml": "# nvidia.com/gpu\n"}
+    made = make_chart(repo.parent / "child", {"Chart.yaml": DESCRIBED.replace("app", "child"), **child})
+    for chart in ("charts/app", "charts/llm"):
+        shutil.rmtree(repo / chart)
+    make_chart(repo / "charts/umbrella", {"templates/a.yaml": ""})
+    for folder in ("charts/umbrella/charts", "vendor"):
+        (repo / folder).mkdir()
+        helm.run(["package", str(made), "--destination", str(repo / folder)])
+    (repo / "pod.yaml").unlink()
+    (repo / "envs/prod-values.yaml").unlink()
+    monkeypatch.setenv("GPU2DRA_HELM", helm.program if with_helm else "")
+    told = call("check", exit_code=int(asks or not with_helm)).stdout
+    for name in ("charts/umbrella/charts/child-0.1.0.tgz", "vendor/child-0.1.0.tgz"):
+        assert (f"{name}: warning DRA424 " in told) == (asks or not with_helm)
+    shutil.rmtree(repo / ".git")
+    assert call("check", exit_code=int(asks or not with_helm)).stdout == told

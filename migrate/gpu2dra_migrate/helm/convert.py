@@ -21,7 +21,7 @@ from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Templ
 from gpu2dra_migrate.helm.own_switch import own_switch, set_on, unequal
 from gpu2dra_migrate.helm.program import Helm, RenderError
 from gpu2dra_migrate.helm.prover import Construction, Prover, below
-from gpu2dra_migrate.helm.selection import asking, possible, taking, template_of, wanted
+from gpu2dra_migrate.helm.selection import asking, possible, taking, tell_unrendered, template_of, wanted
 from gpu2dra_migrate.helm.survey import REQUEST, Place, Survey
 from gpu2dra_migrate.helm.values import KEY, switch
 
@@ -43,6 +43,8 @@ def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Seq
         prover = Prover(chart, choices, helm, Path(room)) if helm else Construction(chart)
         if isinstance(prover, Prover):
             prover.render_before(values, result)
+        else:
+            tell_unrendered(chart, result)
         result.cases = prover.cases
         survey = Survey(chart, prover.cases, choices.options)
         if (own := own_switch(chart)) and _settled(own, chart, choices, prover, result):

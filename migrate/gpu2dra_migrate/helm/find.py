@@ -15,8 +15,10 @@ from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
 from gpu2dra_migrate.helm.convert import values_files
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.group import ChartGroup
+from gpu2dra_migrate.helm.packed import PackedGroup
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.discover import may_hold_legacy
+from gpu2dra_migrate.search.packed import ENDING
 from gpu2dra_migrate.worker import Job
 
 if TYPE_CHECKING:
@@ -31,14 +33,15 @@ _TELLING = 2
 """Top-level keys that a values file has to share with a chart to be taken for its own where there are several."""
 
 
-def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup]:
+def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
     """Yield a group for each chart that has a file among `jobs`; a subchart in a `charts` folder goes with its parent.
 
-    Values files elsewhere in the repository that are clearly for one of the charts go with it as well.
+    Values files elsewhere in the repository that are clearly for one of the charts go with it as well. A packed chart
+    that no other chart holds is a group of its own.
     """
     charts: dict[Path, list[Job]] = {}
     rest: list[Job] = []
-    files_of = cache(_read_files)
+    files_of, around, top_level = cache(_read_files), cache(_values_around), cache(_top_level)
     for job in jobs:
         path = absolute(job.path)
         folder = top_chart(path.parent)
@@ -49,12 +52,15 @@ def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup]:
     known = {folder: _keys_of(folder) for folder in charts}
     helm = programs.find("helm")
     told: set[str] = set()
+    yield from (PackedGroup(job, helm) for job in rest if job.path.suffix == ENDING)
     for folder, found in charts.items():
-        wanted = {path for path in _values_around(folder) if _is_for(path, known[folder], alone=len(charts) == 1)}
+        top = git.top_of(folder)
+        own = ((path, top_level(path)) for path in (around(top) if top else ()))
+        wanted = {path for path, keys in own if _is_for(keys, known[folder], alone=len(charts) == 1)}
         taken = [job for job in rest if absolute(job.path) in wanted]
         named = [
             absolute(path) for path in found[0].settings.values
-            if len(charts) == 1 or _is_for(absolute(path), known[folder], alone=True)
+            if len(charts) == 1 or _is_for(top_level(absolute(path)), known[folder], alone=True)
         ]  # fmt: skip
         values = dict.fromkeys((*values_files(folder), *sorted(wanted), *named))
         yield ChartGroup(folder, [*found, *taken], list(values), helm, told)
@@ -68,7 +74,6 @@ def top_chart(folder: Path) -> Path | None:
     return nearest
 
 
-@cache
 def _nearest(folder: Path) -> Path | None:
     if (folder / CHART_FILE).is_file():
         return folder
@@ -87,7 +92,7 @@ def belongs(path: Path, folder: Path, read: Sequence[str] = ()) -> bool:
         return True
     if len(parts) == 1 and _OWN.fullmatch(parts[0]):
         return True
-    if parts[0] == "ci" and path.suffix in _YAML:
+    if (parts[0] == "ci" and path.suffix in _YAML) or (parts[0] == "charts" and path.suffix == ENDING):
         return True
     name = "/".join(parts)
     return any(fnmatchcase(name, pattern.replace("**", "*")) for pattern in read)
@@ -119,22 +124,18 @@ def _inner(chart: Chart) -> Iterator[str]:
     yield from (re.sub(r"-v?\d.*", "", file.name) for file in chart.archives)
 
 
-@cache
-def _values_around(folder: Path) -> tuple[Path, ...]:
-    """Return the values files of the repository around a chart that name a GPU and stand in no chart."""
-    top = git.top_of(folder)
-    answer = git.files(top, "*[vV][aA][lL][uU][eE][sS]*.[yY]*[mM][lL]") if top else None
+def _values_around(top: Path) -> tuple[Path, ...]:
+    """Return the values files of a repository that name a GPU and stand in no chart."""
+    answer = git.files(top, "*[vV][aA][lL][uU][eE][sS]*.[yY]*[mM][lL]")
     found = [absolute(file) for file in answer or () if _VALUES.fullmatch(file.name)]
     return tuple(file for file in found if top_chart(file.parent) is None and may_hold_legacy(_text(file)))
 
 
-def _is_for(path: Path, keys: frozenset[str], *, alone: bool) -> bool:
-    """Whether a values file is clearly for a chart with these `keys`: it sets nothing that the chart does not have."""
-    own = _top_level(path)
+def _is_for(own: frozenset[str], keys: frozenset[str], *, alone: bool) -> bool:
+    """Whether values with the keys `own` are for a chart with `keys`: they set nothing that it does not have."""
     return bool(own) and own <= keys and (alone or len(own - {"global"}) >= _TELLING)
 
 
-@cache
 def _top_level(path: Path) -> frozenset[str]:
     data = first_mapping(_text(path))
     return frozenset() if {"apiVersion", "kind"} <= data.keys() else frozenset(map(str, data))

@@ -15,6 +15,8 @@ from gpu2dra_migrate.helm.program import Rendered
 from gpu2dra_migrate.helm.square import asks, is_workload
 from gpu2dra_migrate.helm.templates import defined, mentions_request, takes_resources
 from gpu2dra_migrate.helm.values import KEY
+from gpu2dra_migrate.search import packed
+from gpu2dra_migrate.search.discover import SEARCH_TERMS
 
 _COMMON = frozenset({"resources", "limits", "requests", "global"})
 _OWN_SWITCH = re.compile(rf"\.Values\.{KEY}\b")
@@ -84,6 +86,16 @@ def _tell_packed(chart: Chart, source: str, result: ChartConversion) -> None:
             if file.name.startswith(f"{name}-") or len(archives) == 1:
                 text = f"{source} asks for a GPU and is packed; unpack it here, or let the webhook convert its pods."
                 result.tell(Reason.ARCHIVE, file, text)
+
+
+def tell_unrendered(chart: Chart, result: ChartConversion) -> None:
+    """Tell of each packed dependency that names a legacy resource, where nothing renders: nobody knows what it asks."""
+    terms = [term.encode() for term in SEARCH_TERMS]
+    for file in (file for member in chart.family() for file in member.archives if packed.holds(file, terms)):
+        text = (
+            "It names a legacy resource, and only a render tells whether it asks; unpack it here, or put helm on PATH."
+        )
+        result.tell(Reason.ARCHIVE, file, text)
 
 
 def possible(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search import git, packed
 from gpu2dra_migrate.search.walk import Problem, holds, leads_out, walk
 
 if TYPE_CHECKING:
@@ -64,11 +64,16 @@ def is_chart_helper(path: Path) -> bool:
     return path.suffix == _CHART_ENDING and not is_manifest_name(path.name) and _CHART_FOLDER in path.parts
 
 
+def is_for_groups(path: Path) -> bool:
+    """Whether a file is of interest only as a part of something: definitions of a chart, a packed chart."""
+    return is_chart_helper(path) or path.suffix == packed.ENDING
+
+
 def find(paths: Iterable[Path]) -> Iterator[Found]:
     """Yield the candidates below `paths`, each once, sorted within each path.
 
     A file that is named is always a candidate; a folder is searched for the search terms, definitions of charts
-    (`is_chart_helper`) included.
+    (`is_chart_helper`) and packed charts included.
     """
     seen: set[str] = set()
     for path in paths:
@@ -96,7 +101,9 @@ def _find_one(path: Path) -> Iterator[Found]:
 
 
 def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iterator[Found]:
-    """Yield the manifests (and `helpers` of charts) below `folder` that hold a term, and what could not be looked at.
+    """Yield the manifests (and `helpers` of charts, and packed ones) below `folder` that hold a term.
+
+    What could not be looked at is yielded as well.
 
     In a git repository that is what git does not ignore; a folder that is ignored as a whole, but was named, is walked.
     Submodules and other repositories inside are searched as well: each with its own rules of what is ignored.
@@ -110,6 +117,8 @@ def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iter
     (names, complaints), beside = answer
     yield from (Found(name) for name in names if is_manifest_name(name.name) or (helpers and is_chart_helper(name)))
     yield from (Found(item.path, "DRA510", _unreadable(item.problem)) for item in complaints)
+    if helpers:
+        yield from _packed(beside.archives, terms)
     for link in beside.links:
         if (is_manifest_name(link.name) or link.is_dir()) and leads_out(link, folder):
             yield Found(link, "DRA504", _NOT_FOLLOWED)
@@ -120,18 +129,31 @@ def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iter
 
 def _search_by_walk(root: Path, terms: Sequence[str], *, helpers: bool) -> Iterator[Found]:
     wanted = tuple(term.encode() for term in terms)
-    for path in walk(root, lambda name: is_manifest_name(name) or (helpers and name.endswith(_CHART_ENDING))):
+    more = (_CHART_ENDING, packed.ENDING) if helpers else ()
+    for path in walk(root, lambda name: is_manifest_name(name) or name.endswith(more)):
         if isinstance(path, Problem):
             yield Found(path.path, "DRA510", _unreadable(path.reason))
         elif path.is_symlink():
             if leads_out(path, root):
                 yield Found(path, "DRA504", _NOT_FOLLOWED)
+        elif path.suffix == packed.ENDING:
+            yield from _packed([path], terms)
         else:
             try:
                 if (is_manifest_name(path.name) or is_chart_helper(path)) and holds(path, wanted):
                     yield Found(path)
             except Problem as problem:
                 yield Found(path, "DRA510", _unreadable(problem.reason))
+
+
+def _packed(archives: Iterable[Path], terms: Sequence[str]) -> Iterator[Found]:
+    wanted = tuple(term.encode() for term in terms)
+    for path in archives:
+        try:
+            if packed.holds(path, wanted):
+                yield Found(path)
+        except OSError as error:
+            yield Found(path, "DRA510", _unreadable(error.strerror or str(error)))
 
 
 def _unreadable(reason: str) -> str:

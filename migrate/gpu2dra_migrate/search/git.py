@@ -29,6 +29,7 @@ CHART_HELPERS = ("*templates/*.tpl",)
 """Pathspec for whatever discover.is_chart_helper takes, and a little more."""
 _FOUND_OR_NOT = (0, 1)
 _BLOB = re.compile(rb"100\d{3} [0-9a-f]+ \d\t")
+_ARCHIVE = b".tgz"
 _LINK, _REPOSITORY = b"120000 ", b"160000 "
 _COMPLAINT = re.compile(r"(?:error|warning|fatal): .*?'(?P<name>.+)': (?P<problem>.+)")
 
@@ -43,10 +44,11 @@ class Complaint:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What stands in a folder that `grep` passes over: repositories inside it, and symbolic links."""
+    """What stands in a folder that `grep` passes over: repositories inside it, symbolic links, and archives."""
 
     repositories: tuple[Path, ...]
     links: tuple[Path, ...]
+    archives: tuple[Path, ...] = ()
 
 
 def run(folder: Path, *arguments: str) -> tuple[int, bytes, str] | None:
@@ -106,11 +108,15 @@ def _complaints(folder: Path, messages: str) -> Iterator[Complaint]:
 
 
 def passed_over(folder: Path) -> Listing:
-    """Return what `grep` does not enter below `folder`: submodules, repositories inside it, symbolic links."""
+    """Return what `grep` does not enter below `folder`: submodules, repositories inside it, links, archives."""
     answer = run(folder, "ls-files", "-z", "--stage", "--others", "--exclude-standard", "--", ".")
     repositories: list[Path] = []
     links: list[Path] = []
+    archives: list[Path] = []
     for entry in (answer[1] if answer else b"").split(b"\0"):
+        if entry.endswith(_ARCHIVE):
+            archives.append(folder / os.fsdecode(_BLOB.sub(b"", entry, count=1)))
+            continue
         if not entry or _BLOB.match(entry):  # nearly all of them
             continue
         tracked = entry.startswith((_LINK, _REPOSITORY)) and b"\t" in entry
@@ -119,7 +125,8 @@ def passed_over(folder: Path) -> Listing:
             repositories.append(path)
         elif path.is_symlink():
             links.append(path)
-    return Listing(tuple(sorted(set(repositories))), tuple(sorted(links)))
+    found = sorted({path for path in archives if path.is_file() and not path.is_symlink()})
+    return Listing(tuple(sorted(set(repositories))), tuple(sorted(links)), tuple(found))
 
 
 def is_ignored(folder: Path) -> bool:
