@@ -664,8 +664,8 @@ _ROWS: tuple[Code, ...] = (
         "DRA513",
         "layout",
         _W,
-        "The request is written in a way that cannot be edited in place: an explicit key (`? key`), or a placeholder "
-        "inside braces, where it would no longer parse.",
+        "The request is written in a way that cannot be edited in place: an explicit key (`? key`), a placeholder "
+        "inside braces, where it would no longer parse, or lines that end in a carriage return alone.",
         "Write this part in the usual block style, then convert.",
     ),
     Code(

@@ -18,6 +18,8 @@ SEARCH_TERMS = (
     "nvidia.com/",
     "nvidia.com~1",
     "nvidia.com\\/",  # JSON as PHP writes it
+    "nvidia.com\\u002f",  # and as some libraries do that escape what is special in HTML
+    "nvidia.com\\u002F",
     "nvidia_com_",
     "volcano.sh/vgpu-",
     "volcano.sh/gpu-",

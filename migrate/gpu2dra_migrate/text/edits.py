@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from dataclasses import dataclass, field, replace
 from typing import ParamSpec, TypeVar
 
 from gpu2dra.model import Object, Operation
-from gpu2dra_migrate.errors import CannotEdit
+from gpu2dra_migrate.errors import LAYOUT, CannotEdit
 from gpu2dra_migrate.text import source as splicing
 from gpu2dra_migrate.text.aliases import settle_aliases
 from gpu2dra_migrate.text.block_edits import edit_block_mapping, edit_block_sequence
@@ -36,6 +37,8 @@ from gpu2dra_migrate.text.values import key_names
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
+_LONE_RETURN = re.compile(r"\r(?!\n)")
+
 
 @dataclass(frozen=True, slots=True)
 class DocumentEdit:
@@ -62,6 +65,7 @@ def splices_of(text: str, edits: Iterable[DocumentEdit], documents: list[Documen
     splices: list[Splice] = []
     for change in edits:
         document = documents[change.index]
+        _only_line_feeds(text, document)
         layout = layout_of(source, document)
         if not text.endswith("\n"):
             layout = replace(layout, literals=False)
@@ -71,6 +75,14 @@ def splices_of(text: str, edits: Iterable[DocumentEdit], documents: list[Documen
             splices.append(insertion(source, documents, change.index, change.before, layout))
     splices.extend(_closing(source, documents, splices))
     return splicing.arrange(text, splices, needs_break=source.needs_break)
+
+
+def _only_line_feeds(text: str, document: Document) -> None:
+    """Raise CannotEdit where carriage returns alone break the lines, as on a Mac of the nineties: YAML allows it."""
+    if "\r" in text and _LONE_RETURN.search(text, document.start, document.end):
+        line, column = locate(document, "")
+        message = "lines end in a carriage return alone; save the file with line feeds"
+        raise CannotEdit(LAYOUT, message, line, column)
 
 
 def _closing(source: Source, documents: list[Document], splices: list[Splice]) -> list[Splice]:
