@@ -75,7 +75,8 @@ def test_names(name: str, wanted: bool) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (GPU, True), (PLAIN, False), ('{"nvidia.com\\u002Fgpu": 1}', True), ('{"nvidia.com\\/gpu": 1}', True), ("path: /limits/nvidia.com~1gpu", True),
+        (GPU, True), (PLAIN, False), ('{"nvidia.com\\u002Fgpu": 1}', True), ('{"nvidia.com\\/gpu": 1}', True),
+        ("path: /limits/nvidia.com~1gpu", True),
         ("volcano.sh/vgpu-number: 1", True), ("gpu2dra.dev/workload: Pod/a", True), ("nvidia-smi", False),
     ],
 )  # fmt: skip
