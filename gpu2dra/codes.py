@@ -586,6 +586,30 @@ _ROWS: tuple[Code, ...] = (
         "read it, or a template makes something else of it.",
         "Look up what reads the value, and what that offers for DRA.",
     ),
+    Code(
+        "DRA450",
+        "chart-version",
+        _W,
+        "The chart of this release can say claims in its values, but since a later version than the one that the "
+        "release names, or the version cannot be seen from here.",
+        "Name at least that version and convert again, or let the webhook convert its pods.",
+    ),
+    Code(
+        "DRA451",
+        "chart-values",
+        _W,
+        "The chart of this release can say claims in its values, but not these: they would give other devices than the "
+        "limits do, or it is not clear what the values ask for.",
+        "See the message, and change the values by hand; or let the webhook convert its pods.",
+    ),
+    Code(
+        "DRA452",
+        "template-beside-release",
+        _W,
+        "The chart of this release takes claims, but somebody else has to bring the ResourceClaimTemplate, and it has "
+        "no place beside this object.",
+        "Bring the template to the release's namespace by another way, or let the webhook convert its pods.",
+    ),
     # 5: the file
     Code(
         "DRA501",

@@ -34,6 +34,11 @@ def _is_workflow(obj: Any) -> bool:
     return isinstance(obj, dict) and isinstance(obj.get("jobs"), dict) and ("on" in obj or True in obj)
 
 
+def _is_helmfile(obj: Any) -> bool:
+    releases = obj.get("releases") if isinstance(obj, dict) else None
+    return isinstance(releases, list) and any(isinstance(each, dict) and "chart" in each for each in releases)
+
+
 SHAPES: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("JSON Patch", _is_json_patch),
     ("Kustomization", _lists("resources", "patches", "patchesStrategicMerge", "patchesJson6902", "replacements")),
@@ -43,6 +48,7 @@ SHAPES: tuple[tuple[str, Callable[[Any], bool]], ...] = (
     ("Grafana Dashboard", _lists("panels")),
     ("scheduler configuration", _has("actions", "tiers")),
     ("workflow", _is_workflow),
+    ("helmfile", _is_helmfile),
     ("Helm values", lambda obj: isinstance(obj, dict)),
     ("document", lambda _: True),
 )

@@ -150,8 +150,9 @@ _DEPLOYERS: tuple[Place, ...] = (
     ),
     Place(
         "helm.toolkit.fluxcd.io/*", "HelmRelease", "/spec/values/**", "DRA403",
-        "Values of a chart that lives elsewhere. Use the chart's own switch for DRA if it has one, a patch in "
-        "postRenderers, or the webhook.", NAMES,
+        "Values of a chart that lives elsewhere, whose templates decide which container asks. Two ways out: the "
+        "webhook converts its pods; or a patch in postRenderers puts claims in the limit's place, with a "
+        "ResourceClaimTemplate beside this object. Or the chart has a switch for DRA of its own.", NAMES,
     ),
     Place(
         "helm.toolkit.fluxcd.io/*", "HelmRelease", "/spec/postRenderers/**", "DRA409",
@@ -164,7 +165,9 @@ _DEPLOYERS: tuple[Place, ...] = (
     ),
     Place(
         "argoproj.io/*", "Application|ApplicationSet", "/**/helm/**", "DRA403",
-        "Values that Argo CD hands to a chart. Use the chart's own switch for DRA if it has one, or the webhook.",
+        "Values that Argo CD hands to a chart, whose templates decide which container asks. Two ways out: the webhook "
+        "converts its pods; or a plugin of Argo CD pipes `helm template` through `gpu2dra render-filter`. Or the chart "
+        "has a switch for DRA of its own.",
     ),
     Place(
         "argoproj.io/*", "Application|ApplicationSet", "/**/kustomize/**", "DRA409",
@@ -294,14 +297,46 @@ _FILES: tuple[Place, ...] = (
         "The schema of a Google Cloud Marketplace application asks for nodes with this resource.", whole=True,
     ),
     Place(
+        FILE, "helmfile", "/**", "DRA403",
+        "Values that helmfile hands to a chart, whose templates decide which container asks. Two ways out: the webhook "
+        "converts its pods; or `gpu2dra render-filter` is the release's postRenderer (postRenderer: gpu2dra, "
+        "postRendererArgs: [render-filter]). Or the chart has a switch for DRA of its own.", NAMES | {Form.VALUE},
+    ),
+    Place(
+        FILE, "Helm values", "/**/ollama/gpu/nvidiaResource", "DRA403",
+        "ollama's chart has a switch for DRA since 1.25.0: set ollama.gpu.draEnabled to true here, and take the name "
+        "out of resources.limits.", NAMES,
+    ),
+    Place(
+        FILE, "Helm values", "/**/nimOperator/*/resources/limits|requests/*", "DRA403",
+        "NVIDIA's blueprint has a switch for DRA: nimOperator.draResources.enabled, and draResources of each NIM in "
+        "the place of its resources. Once it is on, no NIM keeps its resources: give each of them draResources.", KEYS,
+    ),
+    Place(
+        FILE, "Helm values", "/head|worker/resources/limits|requests/*", "DRA403",
+        "If these are values of KubeRay's ray-cluster chart, it takes resourceClaims beside them since 1.6.0, and "
+        "num-gpus has to be written into rayStartParams. Else the chart's templates decide.", KEYS,
+    ),
+    Place(
+        FILE, "Helm values", "/additionalWorkerGroups/*/resources/limits|requests/*", "DRA403",
+        "KubeRay's ray-cluster chart takes resourceClaims beside them since 1.6.0; num-gpus has to be written into "
+        "rayStartParams.", KEYS,
+    ),
+    Place(
+        FILE, "Helm values", "/controllers/*/containers|initContainers/*/resources/limits|requests/*", "DRA403",
+        "These look like values of bjw-s' app-template, which takes resourceClaims in the pod of a controller and "
+        "resources.claims in a container since 5.0.0.", KEYS,
+    ),
+    Place(
         FILE, "Helm values", "/**/containers|initContainers/*/resources/limits|requests/*", "DRA403",
         "These look like containers in the values of a chart. If the chart takes resourceClaims as well, convert both "
         "here by hand; else let the webhook convert its pods.", KEYS,
     ),
     Place(
         FILE, "Helm values", "/**", "DRA403",
-        "The chart's templates decide what becomes of it. Convert the chart, use its own switch for DRA if it has "
-        "one, or let the webhook convert its pods.", NAMES | {Form.VALUE},
+        "The chart's templates decide what becomes of it. Convert the chart, or use its own switch for DRA if it has "
+        "one. Two ways out for one that lives elsewhere: the webhook, or `gpu2dra render-filter` as a post-renderer.",
+        NAMES | {Form.VALUE},
     ),
     Place(
         FILE, "document", "/**", "DRA512",

@@ -23,6 +23,8 @@ from gpu2dra_migrate.text.values import repeated_keys, to_data
 CONVERSIONS = frozenset({"DRA001", "DRA002"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
+_RELEASES = ("HelmRelease", "Application", "ApplicationSet")
+"""Kinds that hand values to charts which live elsewhere, as does a helmfile, which has no kind."""
 _NO_ROOM = "DRA105"
 _IGNORED = "Left as it is, since a request of this object is ignored."
 _NOTHING_KNOWN = Context()
@@ -103,10 +105,10 @@ def convert(
     except YamlSyntaxError as error:
         return Conversion([_unparsed(text, error)])
     context = with_neighbours(context, data)
-    plans = [plan(obj, options, context) for obj in data]
+    plans = [_plan(obj, options, context, data) for obj in data]
     if any(plans) and (tools := keep()):
         options = replace(options, keep=tools)
-        plans = [plan(obj, options, context) if first else first for obj, first in zip(data, plans, strict=True)]
+        plans = [_plan(obj, options, context, data) if first else first for obj, first in zip(data, plans, strict=True)]
     parts = [_Part(index, *each) for index, each in enumerate(zip(documents, data, plans, strict=True))]
     result = Conversion()
     lines = ignores(text)
@@ -118,6 +120,15 @@ def convert(
             _tell_repeated_keys(part, lines, result)
     result.findings.sort(key=lambda located: (located.line, located.column, located.finding.code))
     return result
+
+
+def _plan(obj: Any, options: Options, context: Context, beside: Sequence[Any]) -> Plan:
+    """Return the plan of one of the objects of a file, which stands `beside` the others."""
+    if isinstance(obj, dict) and (obj.get("kind") in _RELEASES or ("kind" not in obj and "releases" in obj)):
+        from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - few files hold one
+
+        return plan_releases(obj, options, context, beside)
+    return plan(obj, options, context)
 
 
 def _tell_repeated_keys(part: _Part, lines: Mapping[int, frozenset[str]], result: Conversion) -> None:
@@ -338,6 +349,6 @@ def _prove_stable(found: list[Any], parts: list[_Part], options: Options, contex
         first = part.index + shift
         shift += before
         for obj in found[first : first + before + 1]:
-            again = plan(obj, options, context)
+            again = _plan(obj, options, context, found)
             if again.operations:
                 raise ProofFailed("stable", f"a second run would change {again.operations[0]['path']} again")

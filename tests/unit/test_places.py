@@ -683,6 +683,22 @@ CASES = [
         {"/x-google-marketplace/clusterConstraints/resources": [{"requests": {"gpu": {GPU: {"limits": 1}}}}] * 2},
         {f"/x-google-marketplace/clusterConstraints/resources/0/requests/gpu/{KEY}": "DRA512"},
     ),
+    _case(
+        FILE,
+        "helmfile",
+        {f"/releases/{n}": {"chart": "a/b", "values": [{"limits": {GPU: 1}}]} for n in (0, 1)},
+        {f"/releases/{n}/values/0/limits/{KEY}": "DRA403" for n in (0, 1)},
+    ),
+    _case(
+        FILE,
+        "values",
+        {f"/{at}/ollama/gpu/nvidiaResource": GPU for at in "ab"},
+        {f"/{at}/ollama/gpu/nvidiaResource": "DRA403" for at in "ab"},
+    ),
+    _two(FILE, "values", "/nimOperator/a/resources", "/x/nimOperator/b/resources", "DRA403"),
+    _two(FILE, "values", "/head/resources", "/worker/resources", "DRA403"),
+    _two(FILE, "values", "/additionalWorkerGroups/a/resources", "/additionalWorkerGroups/b/resources", "DRA403"),
+    _two(FILE, "values", "/controllers/a/containers/b/resources", "/controllers/a/containers/c/resources", "DRA403"),
     _two(FILE, "values", "/decode/containers/0/resources", "/prefill/containers/0/resources", "DRA403"),
     _case(
         FILE,

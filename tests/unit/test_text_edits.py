@@ -636,3 +636,40 @@ def test_what_formatters_break_stays() -> None:
 )
 def test_the_end_of_a_text(text: str, operations: list[Operation], expected: str) -> None:
     assert edited(text, *operations) == expected
+
+
+LITERAL = """\
+a:
+  text: |  # of three lines
+    x: 1
+
+    y: 2 # keep
+
+  strip: |-
+    one
+    two
+"""
+
+
+def test_a_literal_block_keeps_header_and_indent() -> None:
+    text = edited(
+        LITERAL, replace("/a/text", "x: 1\n\ny: 3 # keep\nz: [\n]\n"), replace("/a/strip", "one\n  two\nthree")
+    )
+    assert text == LITERAL.replace("y: 2 # keep\n", "y: 3 # keep\n    z: [\n    ]\n").replace(
+        "    two\n", "      two\n    three\n"
+    )
+    crlf = edited(LITERAL.replace("\n", "\r\n"), replace("/a/text", "x: 1\n"))
+    assert crlf == LITERAL.replace("\n\n    y: 2 # keep", "").replace("\n", "\r\n")
+
+
+@pytest.mark.parametrize(
+    ("block", "value"),
+    [
+        ("|\n  one\n", "no line break"), ("|-\n  one\n", "a line break\n"), ("|+\n  one\n\n", "kept\n"),
+        ("|2\n   indented\n", "x\n"), (">\n  folded\n", "x\ny\n"), ("|\n  one\n", "  starts with blanks\n"),
+        ("|\n  one\n", "two\n\n"), ("|\n  one\n", "\n"), ("|\n", "x\n"), ("|\n  one\n", "bell \a\n"),
+    ],
+)  # fmt: skip
+def test_another_text_than_a_literal_block_takes_is_written_anew(block: str, value: str) -> None:
+    assert edited(f"a: {block}b: 1\n", replace("/a", value)).endswith("b: 1\n")
+    edited(f"- {block}- 1\n", replace("/0", value))

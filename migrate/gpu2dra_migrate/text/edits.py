@@ -16,6 +16,7 @@ from gpu2dra_migrate.text.block_edits import edit_block_mapping, edit_block_sequ
 from gpu2dra_migrate.text.emit import FlowStyle, Layout, NotPlain, Verbatim, block_value, flow_value, scalar
 from gpu2dra_migrate.text.flow_edits import edit_flow_mapping, edit_flow_sequence
 from gpu2dra_migrate.text.layout import dash_offset, layout_of, refined
+from gpu2dra_migrate.text.literal_edits import literal_splice
 from gpu2dra_migrate.text.new_documents import insertion
 from gpu2dra_migrate.text.nodes import (
     Alias,
@@ -193,6 +194,9 @@ class Editor:
     def _replace(self, head: int, node: Node, value: Value, layout: Layout, column: int, item: bool) -> None:
         """Replace the value behind `head`, a colon or dash that belongs to an entry at `column`."""
         source, data = self.source, data_of(value)
+        if literal := literal_splice(source, node, data):
+            self.put(literal)
+            return
         owned = not isinstance(node, Alias) and (node.anchor is not None or node.tag is not None)
         keep = owned and not isinstance(value, New)
         after_head = source.properties_end(node) if keep else head

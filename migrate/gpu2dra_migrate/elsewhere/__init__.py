@@ -1,0 +1,1 @@
+"""Values for charts that live elsewhere: of Flux, Argo CD and helmfile."""

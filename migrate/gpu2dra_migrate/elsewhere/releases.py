@@ -1,0 +1,184 @@
+"""Releases of charts that live elsewhere, read off the objects that ask for them: chart, version, values."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from gpu2dra.model import Object
+from gpu2dra.pointers import pointer
+
+_FLUX = "helm.toolkit.fluxcd.io/"
+_ARGO = "argoproj.io/"
+_POST_RENDERED = ("v2", "v2beta2")
+"""Versions of HelmRelease whose postRenderers take kustomize's `patches`."""
+_VERSION = re.compile(r"\s*(?P<operator>\^|~|=|>=|)\s*v?(?P<major>\d+)(?:\.(?P<minor>\d+))?(?:\.(?P<patch>\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """The lowest version that a release may be of; `major` says that a higher major one is none of them."""
+
+    low: tuple[int, int, int]
+    major: bool
+
+
+def version_of(text: object) -> Version | None:
+    """Return what a version or a range (`1.2.3`, `^1.2`, `1.x`, `>=1.0.0`) says; None where it says nothing certain."""
+    match = _VERSION.match(text) if isinstance(text, str) else None
+    if match is None or "||" in str(text):
+        return None
+    low = (int(match["major"]), int(match["minor"] or 0), int(match["patch"] or 0))
+    return Version(low, match["operator"] != ">=")
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release of a chart: `chart` is its name alone, `tool` who installs it, `name` and `namespace` of the release.
+
+    The values stand at pointer `base` of the object, or as text in the string there (`text`). `room`: why no
+    ResourceClaimTemplate can stand beside the object, or empty. `more`: other values that are not seen from here, or
+    empty. `patches`: whether the tool can patch what the chart renders.
+    """
+
+    tool: str
+    chart: str
+    version: Version | None
+    name: str
+    namespace: str
+    metadata: Mapping[str, Any]
+    base: str
+    values: Object
+    text: str | None = None
+    room: str = ""
+    more: str = ""
+    patches: bool = False
+    spec: Mapping[str, Any] = field(default_factory=dict)
+
+
+def releases(obj: Object, beside: Sequence[Any]) -> Iterator[Release]:
+    """Yield the releases in `obj` that have values in it; `beside` are the objects of the same file.
+
+    A string of values is yielded with empty `values`, to be parsed by who wants them.
+    """
+    api, kind = str(obj.get("apiVersion") or ""), obj.get("kind")
+    if kind == "HelmRelease" and api.startswith(_FLUX):
+        yield from _flux(obj, api.removeprefix(_FLUX), beside)
+    elif kind in ("Application", "ApplicationSet") and api.startswith(_ARGO):
+        yield from _argo(obj, "/spec" if kind == "Application" else "/spec/template/spec")
+    elif kind is None and isinstance(obj.get("releases"), list):
+        yield from _helmfile(obj)
+
+
+# Flux
+
+
+def _flux(obj: Object, version: str, beside: Sequence[Any]) -> Iterator[Release]:
+    spec, metadata = mapping(obj.get("spec")), mapping(obj.get("metadata"))
+    values = spec.get("values")
+    if not isinstance(values, dict):
+        return
+    chart, asked = _flux_chart(spec, beside)
+    own = text(metadata.get("namespace"))
+    target = text(spec.get("targetNamespace")) or own
+    room = ""
+    if "kubeConfig" in spec:
+        room = "the release goes to another cluster than this object"
+    elif target != own and mapping(spec.get("install")).get("createNamespace") is True:
+        room = f"namespace {target} is made by the release, so a template cannot be in it before"
+    sources = [mapping(each) for each in spec.get("valuesFrom") or () if mapping(each).get("kind") == "ConfigMap"]
+    more = ", ".join(f"ConfigMap {each.get('name')}" for each in sources)
+    name = text(spec.get("releaseName")) or text(metadata.get("name"))
+    yield Release(
+        "Flux", chart, version_of(asked), name, target, metadata, "/spec/values", values, room=room, more=more,
+        patches=version in _POST_RENDERED, spec=spec,
+    )  # fmt: skip
+
+
+def _flux_chart(spec: Mapping[str, Any], beside: Sequence[Any]) -> tuple[str, object]:
+    """Return name and version of the chart of a HelmRelease, as far as it and the objects beside it say them."""
+    reference = mapping(spec.get("chartRef"))
+    if not reference:
+        inner = mapping(mapping(spec.get("chart")).get("spec"))
+        packed = mapping(inner.get("sourceRef")).get("kind") not in ("GitRepository", "Bucket")
+        return last_part(inner.get("chart")), inner.get("version") if packed else None
+    for other in beside:
+        found = mapping(other)
+        if found.get("kind") == reference.get("kind") and mapping(found.get("metadata")).get("name") == reference.get(
+            "name"
+        ):
+            source = mapping(found.get("spec"))
+            if "chart" in source:
+                return last_part(source.get("chart")), source.get("version")
+            named = mapping(source.get("ref"))
+            return last_part(source.get("url")), named.get("semver") or named.get("tag")
+    return text(reference.get("name")), None
+
+
+# Argo CD
+
+
+def _argo(obj: Object, base: str) -> Iterator[Release]:
+    spec = obj
+    for name in base.split("/")[1:]:
+        spec = mapping(spec.get(name))
+    places = [(pointer(base, "source"), spec.get("source"))]
+    listed = spec.get("sources")
+    places += [(pointer(base, "sources", n), each) for n, each in enumerate(listed if isinstance(listed, list) else ())]
+    metadata = mapping(obj.get("metadata"))
+    for place, source in places:
+        helm, chart = mapping(mapping(source).get("helm")), mapping(source).get("chart")
+        if not helm or not isinstance(chart, str):
+            continue
+        values, texts = helm.get("valuesObject"), helm.get("values")
+        more = ", ".join(name for name in ("valueFiles", "parameters", "fileParameters") if helm.get(name))
+        release = Release(
+            "Argo CD", last_part(chart), version_of(mapping(source).get("targetRevision")),
+            text(helm.get("releaseName")) or text(metadata.get("name")),
+            text(mapping(spec.get("destination")).get("namespace")), metadata, pointer(place, "helm", "valuesObject"),
+            mapping(values), more=more,
+            room="an Application cannot bring a ResourceClaimTemplate into its destination beside a chart",
+        )  # fmt: skip
+        if release.values:
+            yield release
+        elif isinstance(texts, str):
+            yield replace(release, base=pointer(place, "helm", "values"), text=texts)
+
+
+# helmfile
+
+
+def _helmfile(obj: Object) -> Iterator[Release]:
+    for number, each in enumerate(obj["releases"]):
+        release = mapping(each)
+        listed = release.get("values")
+        if not isinstance(release.get("chart"), str) or not isinstance(listed, list):
+            continue
+        others = [str(name) for name in listed if not isinstance(name, dict)]
+        others += [name for name in ("set", "valuesTemplate") if release.get(name)]
+        for index, values in enumerate(listed):
+            if isinstance(values, dict):
+                more = others or ["other values of the release"] * (len(listed) > 1)
+                yield Release(
+                    "helmfile", last_part(release["chart"]), version_of(release.get("version")),
+                    text(release.get("name")), text(release.get("namespace")), {},
+                    pointer("/releases", number, "values", index), values, more=", ".join(more),
+                    room="a helmfile cannot hold a ResourceClaimTemplate",
+                )  # fmt: skip
+
+
+def last_part(name: object) -> str:
+    """Return a chart's name without repository and path."""
+    return text(name).rstrip("/").rpartition("/")[2]
+
+
+def mapping(value: object) -> dict[str, Any]:
+    """Return `value` if it is a mapping, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def text(value: object) -> str:
+    """Return `value` if it is a text, else an empty one."""
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,422 @@
+"""Values for charts that live elsewhere: what converts, and what is left with which reason."""
+
+from __future__ import annotations
+
+from textwrap import indent
+from typing import Any
+
+import pytest
+
+from gpu2dra import ApiVersion, Options
+from gpu2dra.policy.load import load
+from gpu2dra_migrate.elsewhere.releases import Version, releases, version_of
+from gpu2dra_migrate.manifest import Conversion, convert, objects
+
+HEAD = """\
+apiVersion: helm.toolkit.fluxcd.io/API
+kind: HelmRelease
+metadata:
+  name: app
+  namespace: ml
+spec:
+  chart:
+    spec:
+      chart: CHART
+      version: VERSION
+      sourceRef: {kind: HelmRepository, name: charts}
+EXTRA  values:
+"""
+GPU, MIG = "nvidia.com/gpu", "nvidia.com/mig-1g.5gb"
+URL = "oci://example.com/charts/app-template"
+MAIN = """\
+controllers:
+  main:
+    containers:
+      app:
+        resources: {limits: {nvidia.com/gpu: 1}}
+"""
+TWO = MAIN + MAIN.replace("controllers:\n", "").replace("main", "other")
+OLLAMA = """\
+ollama:
+  gpu:
+    enabled: true
+resources: {limits: {nvidia.com/gpu: 1}}
+"""
+ROLES = """\
+decode:
+  containers:
+  - resources: {limits: {nvidia.com/gpu: 1}}
+prefill: {create: false}
+"""
+RAY = "worker:\n  resources: {limits: {nvidia.com/gpu: 1}}\n"
+CHARTS = {
+    "app-template": ("5.0.0", MAIN),
+    "ollama": ("1.25.0", OLLAMA),
+    "llm-d-modelservice": ("0.4.1", ROLES),
+    "ray-cluster": ("1.6.0", RAY),
+}
+
+
+def release(chart: str, values: str, *, version: str | None = None, extra: str = "", api: str = "v2") -> str:
+    """Return a HelmRelease with these values; of a version whose values can say claims, if none is given."""
+    text = HEAD.replace("CHART", chart).replace("VERSION", f'"{CHARTS[chart][0] if version is None else version}"')
+    return text.replace("API", api).replace("EXTRA", indent(extra, "  ")) + indent(values, "    ")
+
+
+def codes(done: Conversion) -> list[str]:
+    """Return the codes of the findings, in order of lines."""
+    return [item.finding.code for item in done.findings]
+
+
+def values_of(done: Conversion) -> Any:
+    """Return the values after the conversion."""
+    assert done.text is not None, codes(done)
+    return next(obj for obj in objects(done.text) if obj["kind"] == "HelmRelease")["spec"]["values"]
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_known_chart_converts_since_its_version(chart: str) -> None:
+    version, values = CHARTS[chart]
+    for text in (version, f"^{version}", f">={version}", f"v{version}"):
+        done = convert(release(chart, values, version=text), Options())
+        assert done.text is not None, codes(done)
+        assert (done.objects, done.requests) == (1, 1)
+        assert f"{GPU}: 1" not in done.text
+        assert {code for code in codes(done) if code < "DRA1"} == {"DRA001"}
+
+
+@pytest.mark.parametrize("chart", ["ollama", "llm-d-modelservice", "ray-cluster"])
+@pytest.mark.parametrize("version", ["0.1.0", "*", "", ">=0.1.0", "<9.0.0", "1.x || 2.x"])
+def test_an_older_or_unknown_version_is_told(chart: str, version: str) -> None:
+    done = convert(release(chart, CHARTS[chart][1], version=version), Options())
+    assert (done.text, codes(done)) == (None, ["DRA450"])
+    assert f"since {CHARTS[chart][0]}" in done.findings[0].finding.message
+    assert "The webhook converts its pods" in done.findings[0].finding.message
+
+
+@pytest.mark.parametrize("api", ["v2", "v2beta2"])
+@pytest.mark.parametrize(("version", "selected"), [("4.0.0", True), (">=4.1.0", True), ("3.7.3", False), ("*", False)])
+def test_an_older_app_template_gets_a_patch(version: str, api: str, *, selected: bool) -> None:
+    done = convert(release("app-template", MAIN, version=version, api=api), Options())
+    assert done.text is not None
+    template, changed = objects(done.text)
+    ((renderer),) = changed["spec"]["postRenderers"]
+    (patch,) = renderer["kustomize"]["patches"]
+    label = {"labelSelector": "app.kubernetes.io/controller=main"} if selected else {}
+    assert patch["target"] == {"kind": "Deployment"} | label
+    (inner,) = objects(patch["patch"])
+    pod = inner["spec"]["template"]["spec"]
+    assert pod == {
+        "containers": [{"name": "app", "resources": {"claims": [{"name": "gpu", "request": "app"}]}}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template["metadata"]["name"]}],
+    }
+    assert changed["spec"]["values"]["controllers"]["main"]["containers"] == {"app": {}}
+
+
+@pytest.mark.parametrize(
+    ("values", "version", "api"),
+    [(TWO, "3.7.3", "v2"), (TWO, "*", "v2"), (MAIN, "4.0.0", "v2beta1")],
+)
+def test_a_patch_that_cannot_be_aimed_is_none(values: str, version: str, api: str) -> None:
+    done = convert(release("app-template", values, version=version, api=api), Options())
+    assert (done.text, codes(done)) == (None, ["DRA450"])
+
+
+@pytest.mark.parametrize(
+    ("extra", "code", "words"),
+    [
+        ("valuesFrom: [{kind: ConfigMap, name: shared}]\n", "DRA451", "ConfigMap shared"),
+        ("kubeConfig: {secretRef: {name: other}}\n", "DRA452", "another cluster"),
+        ("targetNamespace: new\ninstall: {createNamespace: true}\n", "DRA452", "namespace new is made by the release"),
+    ],
+)
+def test_what_stands_around_may_forbid_it(extra: str, code: str, words: str) -> None:
+    done = convert(release("app-template", MAIN, extra=extra), Options())
+    assert (done.text, codes(done)) == (None, [code])
+    assert words in done.findings[0].finding.message
+
+
+@pytest.mark.parametrize(
+    ("extra", "namespace", "name"),
+    [
+        ("valuesFrom: [{kind: Secret, name: tokens}]\n", "ml", "app"),
+        ("targetNamespace: there\n", "there", "app"),
+        ("releaseName: other\n", "ml", "other"),
+    ],
+)
+def test_the_template_goes_where_the_release_goes(extra: str, namespace: str, name: str) -> None:
+    done = convert(release("app-template", MAIN, extra=extra), Options())
+    assert done.text is not None
+    metadata = objects(done.text)[0]["metadata"]
+    assert (metadata["namespace"], metadata["name"].partition("-gpu-")[0]) == (namespace, name)
+
+
+@pytest.mark.parametrize(
+    ("chart", "values", "words"),
+    [
+        ("app-template", MAIN.replace("containers", "type: custom\n    containers"), "is of type custom"),
+        ("app-template", MAIN.replace("app:\n", 'app:\n        nameOverride: "{{ x }}"\n'), "name is a template"),
+        (
+            "app-template",
+            MAIN.replace("containers", "initContainers").replace("app:\n", "app:\n        restartPolicy: Always\n"),
+            "sidecar",
+        ),
+        (
+            "app-template",
+            MAIN.replace("containers:", "defaultContainerOptions: {resources: {limits: {cpu: 1}}}\n    containers:"),
+            "shares resources",
+        ),
+        ("ollama", OLLAMA.replace("enabled: true", "enabled: true\n    type: amd"), "type is amd"),
+        ("ollama", OLLAMA.replace("enabled: true", "enabled: true\n    mig: {enabled: true}"), "mig"),
+        ("ollama", OLLAMA + "knative: {enabled: true}\n", "Knative"),
+        ("ollama", OLLAMA.replace("nvidia.com/gpu", "nvidia.com/mig-1g.5gb"), "the switch for nvidia.com/gpu"),
+        (
+            "ollama",
+            OLLAMA.replace("enabled: true", "enabled: true\n    nvidiaResource: nvidia.com/gpu").replace(GPU, MIG),
+            "needs selectors",
+        ),
+        ("ollama", OLLAMA.replace("true", "true\n    draEnabled: true\n    number: 2"), "on for 2, beside a limit of"),
+        ("llm-d-modelservice", ROLES.replace("gpu: 1", "gpu: 4"), "asks for 4 and would get 1"),
+        ("llm-d-modelservice", ROLES + "requester: {enable: true}\n", "requester"),
+        ("llm-d-modelservice", ROLES.replace("prefill: {create: false}\n", ""), "prefill has no container"),
+        ("llm-d-modelservice", ROLES.replace("containers:\n", "containers:\n  - name: b\n"), "2 containers"),
+        ("llm-d-modelservice", ROLES.replace("resources:", "image: llm-d-inference-sim\n    resources:"), "simulator"),
+        ("llm-d-modelservice", ROLES + "accelerator: {type: amd}\n", "accelerator of decode is amd"),
+        ("llm-d-modelservice", ROLES + "accelerator: {resources: {nvidia: nvidia.com/x}}\n", "nvidia.com/x"),
+    ],
+)  # fmt: skip
+def test_values_that_the_chart_would_read_otherwise(chart: str, values: str, words: str) -> None:
+    done = convert(release(chart, values), Options())
+    assert (done.text, codes(done)) == (None, ["DRA451"])
+    assert words in done.findings[0].finding.message
+
+
+@pytest.mark.parametrize(
+    ("chart", "code"),
+    [("app-template", "DRA301"), ("ollama", "DRA301"), ("llm-d-modelservice", "DRA301"), ("ray-cluster", "DRA301")],
+)
+def test_an_amount_that_nobody_takes_is_told_at_its_place(chart: str, code: str) -> None:
+    text = release(chart, CHARTS[chart][1].replace("gpu: 1", "gpu: 500m"))
+    done = convert(text, Options())
+    assert (done.text, codes(done)) == (None, [code])
+    assert "500m" in text.splitlines()[done.findings[0].line - 1]
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_zero_stays(chart: str) -> None:
+    done = convert(release(chart, CHARTS[chart][1].replace("gpu: 1", "gpu: 0")), Options())
+    assert (done.text, codes(done)) == (None, ["DRA101"])
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_an_opt_out_holds(chart: str) -> None:
+    text = release(chart, CHARTS[chart][1]).replace(
+        "  namespace: ml\n", '  namespace: ml\n  annotations: {gpu2dra.dev/convert: "false"}\n'
+    )
+    done = convert(text, Options())
+    assert (done.text, codes(done)) == (None, ["DRA201"])
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_what_is_converted_stays_as_it_is(chart: str) -> None:
+    once = convert(release(chart, CHARTS[chart][1]), Options()).text
+    assert once is not None
+    again = convert(once, Options())
+    assert (again.text, codes(again)) == (None, [])
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+def test_a_comment_leaves_it_alone(chart: str) -> None:
+    values = CHARTS[chart][1].replace("gpu: 1}}", "gpu: 1}} # gpu2dra: ignore[DRA001] later")
+    done = convert(release(chart, values), Options())
+    assert done.text is None
+
+
+def test_the_switch_of_ollama_takes_the_number_and_class_that_are_asked_for() -> None:
+    policy = load({
+        "apiVersion": "gpu2dra.dev/v1alpha1", "kind": "ConversionPolicy",
+        "devices": [{"name": "slice", "deviceClassName": "slice.example.com"}],
+        "rules": [{"match": {"resources": [GPU]}, "device": "slice"}],
+    })  # fmt: skip
+    for version in ApiVersion:
+        done = convert(
+            release("ollama", OLLAMA.replace("gpu: 1", "gpu: 3")), Options(policy=policy, api_version=version)
+        )
+        assert values_of(done) == {
+            "ollama": {"gpu": {"enabled": True, "draEnabled": True, "number": 3, "draDriverClass": "slice.example.com"}}
+        }
+
+
+def test_a_limit_beside_a_switch_that_is_on_goes() -> None:
+    text = OLLAMA.replace("enabled: true", "enabled: true\n    draEnabled: true").replace("gpu: 1}", "gpu: 1, cpu: 2}")
+    assert values_of(convert(release("ollama", text), Options())) == {
+        "ollama": {"gpu": {"enabled": True, "draEnabled": True}}, "resources": {"limits": {"cpu": 2}},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("gpu", ["enabled: false", "enabled: true\n    draEnabled: true"])
+def test_a_name_that_nobody_asks_for_is_none(gpu: str) -> None:
+    values = OLLAMA.replace("enabled: true", f"{gpu}\n    nvidiaResource: nvidia.com/gpu").partition("resources")[0]
+    done = convert(release("ollama", values), Options())
+    assert (done.text, codes(done)) == (None, [])
+
+
+def test_no_tolerations_where_none_are_wanted() -> None:
+    for chart, (_, values) in CHARTS.items():
+        done = convert(release(chart, values), Options(tolerations=False))
+        assert done.text is not None
+        assert "tolerations" not in done.text
+
+
+def test_both_roles_of_a_modelservice_and_their_own_switches() -> None:
+    values = (
+        "accelerator: {dra: true}\n"
+        "decode:\n  accelerator: {dra: false}\n  tolerations: [{key: other, operator: Exists}]\n"
+        "  containers:\n  - resources: {limits: {nvidia.com/gpu: 2}}\n"
+        "  parallelism: {tensor: 2}\n"
+        "prefill:\n  containers:\n  - resources: {limits: {nvidia.com/gpu: 1}, requests: {nvidia.com/gpu: 1, cpu: 1}}\n"
+    )
+    changed = values_of(convert(release("llm-d-modelservice", values), Options()))
+    toleration = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+    assert changed["accelerator"] == {"dra": True, "resourceClaimTemplates": {"nvidia": {"name": "app-gpu"}}}
+    assert changed["decode"]["accelerator"] == {"dra": True}
+    assert changed["decode"]["tolerations"] == [{"key": "other", "operator": "Exists"}, toleration]
+    assert changed["decode"]["containers"] == [{}]
+    assert changed["prefill"]["containers"] == [{"resources": {"requests": {"cpu": 1}}}]
+    assert changed["prefill"]["tolerations"] == [toleration]
+
+
+def test_what_a_known_chart_does_not_read_is_still_told() -> None:
+    values = MAIN + "somewhere: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
+    done = convert(release("app-template", values), Options())
+    assert done.text is not None
+    assert codes(done) == ["DRA001", "DRA403"]
+
+
+ARGO = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: chat}
+spec:
+  destination: {namespace: chat}
+  source:
+    chart: CHART
+    targetRevision: VERSION
+    helm:
+EXTRA      values: |
+"""
+
+
+def application(chart: str, values: str, extra: str = "") -> str:
+    """Return an Application whose values are a string."""
+    text = ARGO.replace("CHART", chart).replace("VERSION", CHARTS[chart][0]).replace("EXTRA", indent(extra, " " * 6))
+    return text + indent(values, " " * 8)
+
+
+def test_a_string_of_values_is_edited_inside() -> None:
+    text = application("ollama", OLLAMA + "# the end\n")
+    done = convert(text, Options())
+    assert done.text is not None
+    gone = [line for line in text.splitlines() if line not in done.text.splitlines()]
+    new = [line for line in done.text.splitlines() if line not in text.splitlines()]
+    assert (gone, new) == (["        resources: {limits: {nvidia.com/gpu: 1}}"], ["            draEnabled: true"])
+    assert text.splitlines()[done.findings[0].line - 1] == gone[0]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (OLLAMA + "other: {limits: {nvidia.com/gpu: 1}}\n", ["DRA001", "DRA403"]),
+        (OLLAMA.replace("enabled: true", "enabled: false"), ["DRA403"]),
+        ("ollama: [\n# nvidia.com/gpu: 1\nresources: {limits: {nvidia.com/gpu: 1}}\n", ["DRA403"]),
+    ],
+)
+def test_what_else_stands_in_a_string_is_told(values: str, expected: list[str]) -> None:
+    assert codes(convert(application("ollama", values), Options())) == expected
+
+
+@pytest.mark.parametrize(
+    ("chart", "extra", "expected"),
+    [
+        ("app-template", "", ["DRA452"]),
+        ("ray-cluster", "", ["DRA452"]),
+        ("ollama", "valueFiles: [gpu.yaml]\n", ["DRA451"]),
+        ("ollama", "parameters: [{name: a, value: b}]\n", ["DRA451"]),
+        ("llm-d-modelservice", "releaseName: x\n", ["DRA001"]),
+    ],
+)
+def test_an_application_cannot_bring_a_template(chart: str, extra: str, expected: list[str]) -> None:
+    assert codes(convert(application(chart, CHARTS[chart][1], extra), Options())) == expected
+
+
+def test_an_application_set_is_read_as_well() -> None:
+    (application_,) = objects(application("ollama", OLLAMA))
+    spec = application_.pop("spec")
+    application_ |= {"kind": "ApplicationSet", "spec": {"template": {"spec": {"sources": [{}, spec["source"]]}}}}
+    (found,) = releases(application_, [])
+    assert (found.base, found.chart, found.text) == ("/spec/template/spec/sources/1/helm/values", "ollama", OLLAMA)
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("", ["DRA001"]), ("  - gpu.yaml\n", ["DRA451"]), ("  - {a: 1}\n", ["DRA451"]),
+        ("  set: [{name: a, value: b}]\n", ["DRA451"]),
+    ],
+)  # fmt: skip
+def test_a_helmfile(more: str, expected: list[str]) -> None:
+    text = (
+        "releases:\n- name: chat\n  chart: otwld/ollama\n  version: 1.70.0\n  values:\n  - "
+        + indent(OLLAMA, "    ").lstrip()
+        + more
+    )
+    assert codes(convert(text, Options())) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "releases: text\n", "releases: [text, {chart: 1}, {chart: a/ollama, values: text}]\n", "releases: {a: 1}\n",
+        "kind: HelmRelease\napiVersion: helm.toolkit.fluxcd.io/v2\n", "kind: HelmRelease\nspec: [1]\n",
+        "kind: HelmRelease\napiVersion: helm.toolkit.fluxcd.io/v2\nspec: {values: [], chart: 1}\n",
+        "kind: Application\napiVersion: argoproj.io/v1alpha1\nspec: {source: 1, sources: {a: 1}}\n",
+        "kind: Application\napiVersion: argoproj.io/v1alpha1\nspec: {source: {chart: ollama, helm: {values: 1}}}\n",
+        release("app-template", "controllers: [1]\n"),
+        release("app-template", "controllers: {a: 1, b: {containers: [1]}}\n"),
+        release("ollama", "ollama: {gpu: [1]}\nresources: 3\n"), release("ray-cluster", "head: 3\nworker: [1]\n"),
+        release("llm-d-modelservice", "decode: [1]\nprefill: {containers: {a: 1}}\n"),
+    ],
+)  # fmt: skip
+def test_odd_shapes_give_nothing_and_no_traceback(text: str) -> None:
+    done = convert(f"{text}# nvidia.com/gpu\n", Options())
+    assert (done.text, codes(done)) == (None, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1.2.3", Version((1, 2, 3), True)), ("v1.2", Version((1, 2, 0), True)), ("1.x", Version((1, 0, 0), True)),
+        ("~1.2", Version((1, 2, 0), True)), ("^ 1", Version((1, 0, 0), True)),
+        (">=1.2.3 <2", Version((1, 2, 3), False)),
+        ("<2", None), ("*", None), ("", None), (None, None), (1.2, None), ("1 || 2", None),
+    ],
+)  # fmt: skip
+def test_versions(text: Any, expected: Version | None) -> None:
+    assert version_of(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("other", "expected"),
+    [
+        ({"kind": "OCIRepository", "spec": {"url": URL, "ref": {"tag": "5.0.0"}}}, ("app-template", 5)),
+        ({"kind": "OCIRepository", "spec": {"url": URL, "ref": {"semver": "4.x"}}}, ("app-template", 4)),
+        ({"kind": "OCIRepository", "spec": {"url": URL}}, ("app-template", None)),
+        ({"kind": "HelmChart", "spec": {"chart": "app-template", "version": "5.0.0"}}, ("charts", None)),
+        ({"kind": "OCIRepository", "metadata": {"name": "another"}, "spec": {"url": URL}}, ("charts", None)),
+    ],
+)  # fmt: skip
+def test_the_chart_behind_a_reference(other: Any, expected: tuple[str, int | None]) -> None:
+    (obj,) = objects(release("app-template", MAIN))
+    obj["spec"]["chartRef"] = {"kind": "OCIRepository", "name": "charts"}
+    (found,) = releases(obj, [{"metadata": {"name": "charts"}, **other}])
+    assert (found.chart, found.version and found.version.low[0]) == expected
