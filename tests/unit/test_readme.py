@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from bench import tables
 from gpu2dra.kinds import KINDS
 from gpu2dra_migrate.cli import cli
+from gpu2dra_migrate.elsewhere.table import CHARTS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,6 +32,15 @@ def kinds_table() -> list[str]:
 
 def test_the_kinds_are_those_of_the_table(root: Path) -> None:
     assert section(root, "kinds") == kinds_table()
+
+
+def test_the_charts_are_those_of_the_table(root: Path) -> None:
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section(root, "charts")[2:]]
+    told = {name.split("`")[1]: (since.split(";")[0], "patch" in since, where) for name, since, _, where in rows}
+    assert told == {
+        name: (".".join(map(str, known.since)), known.patched, "Flux" if known.template else "Flux, Argo CD, helmfile")
+        for name, known in CHARTS.items()
+    }
 
 
 @pytest.mark.parametrize("bench", tables.BENCHES)
