@@ -399,18 +399,17 @@ _ROWS: tuple[Code, ...] = (
         "DRA409",
         "kustomize-patch",
         _W,
-        "A Kustomize patch sets the request. A patch is part of an object, and a template inside a patch breaks "
-        "the build.",
-        "Convert what `kustomize build` prints, or move the request to the base by hand.",
+        "A Kustomize patch sets the request and was left as it is: a patch converts together with all that it patches, "
+        "in every kustomization that uses it, or not at all.",
+        "See what is told about the kustomization itself; when that is solved, convert the whole tree in one run.",
     ),
     Code(
         "DRA410",
         "overlay-touches-base",
         _W,
-        "A Kustomize overlay patches the GPU request of this object; converting the base alone would break the "
-        "overlay or "
-        "ask for the GPU twice.",
-        "Convert base and overlay together.",
+        "A kustomization that takes in this object does not build what it should when the object is converted, so the "
+        "object stays as it is.",
+        "See what is told about the kustomization; when that is solved, convert base and overlays in one run.",
     ),
     Code(
         "DRA411",
@@ -505,7 +504,8 @@ _ROWS: tuple[Code, ...] = (
         "proven",
         _I,
         "Rendering the converted chart gives, object by object, what converting the rendered chart gives; with "
-        "dra.enabled=false it gives the bytes from before.",
+        "dra.enabled=false it gives the bytes from before. Of a kustomization: building it converted gives what "
+        "converting its build gives.",
         "Nothing.",
     ),
     Code(
@@ -585,6 +585,119 @@ _ROWS: tuple[Code, ...] = (
         "A values file names a legacy resource, and no template of the chart puts it into a workload: an operator may "
         "read it, or a template makes something else of it.",
         "Look up what reads the value, and what that offers for DRA.",
+    ),
+    Code(
+        "DRA435",
+        "kustomize-request",
+        _W,
+        "A Kustomize patch sets, changes or removes a GPU request. It moves together with the resources that it "
+        "patches: the patch then sets the claims, and a new amount gets a ResourceClaimTemplate of its own.",
+        "Run `gpu2dra convert` on the tree that holds base and overlays. It builds every kustomization before and "
+        "after, and takes back what is not the same.",
+    ),
+    Code(
+        "DRA436",
+        "kustomize-missing",
+        _I,
+        "Neither kustomize nor kubectl is on PATH. Only resources that no patch, prefix or plugin touches convert.",
+        "Install kustomize (or name it with GPU2DRA_KUSTOMIZE) and run it again.",
+    ),
+    Code(
+        "DRA437",
+        "build-differs",
+        _W,
+        "Converted, this kustomization would not build what converting its build gives. Nothing of it was changed.",
+        "Read what differs. Often a patch can be moved or split so that one patch sets the request of one object; else "
+        "convert by hand, or use the webhook for these workloads.",
+    ),
+    Code(
+        "DRA438",
+        "build-fails",
+        _I,
+        "kustomize cannot build this as it stands, so nothing about it can be proven.",
+        "Make it build, or convert by hand what is left.",
+    ),
+    Code(
+        "DRA439",
+        "remote-base",
+        _I,
+        "A base, component or resource is not in this repository. Nothing is fetched, so nothing is proven.",
+        "Convert it where it lives, then refer to the converted version; or copy it in for this run.",
+    ),
+    Code(
+        "DRA440",
+        "generated-content",
+        _W,
+        "A manifest goes into a ConfigMap or Secret by a generator. Its reader alone knows what becomes of it.",
+        "Find out whether what reads it creates Pods with resourceClaims, then convert the file by hand.",
+    ),
+    Code(
+        "DRA441",
+        "replaced-amount",
+        _W,
+        "A replacement or variable of Kustomize reads or writes the amount. After a conversion it is the count of a "
+        "request in a ResourceClaimTemplate, whose name depends on it.",
+        "Write the amount where it is used, once for each overlay, and convert again.",
+    ),
+    Code(
+        "DRA442",
+        "kustomize-plugin",
+        _I,
+        "The kustomization uses transformers, generators or validators, which can be programs. They are never run.",
+        "Build it yourself and convert what it prints, or convert the kustomization by hand.",
+    ),
+    Code(
+        "DRA443",
+        "kustomize-helm-chart",
+        _I,
+        "The kustomization inflates a Helm chart, which needs the network and a plugin. It is not built.",
+        "Convert the chart, or what `kustomize build --enable-helm` prints.",
+    ),
+    Code(
+        "DRA444",
+        "flux-patch",
+        _W,
+        "A Kustomization of Flux patches the request of what its path builds.",
+        "Move the patch to a kustomization.yaml in the repository, where it converts with what it patches.",
+    ),
+    Code(
+        "DRA445",
+        "patch-layout",
+        _W,
+        "The text of a patch or kustomization cannot be edited without touching more than it must.",
+        "Write this part in the usual block style (`patch: |-`), then convert.",
+    ),
+    Code(
+        "DRA446",
+        "claim-and-limit",
+        _E,
+        "A container of the build asks for GPUs twice: with a claim and with the extended resource.",
+        "Remove the limit where it comes from: a patch, a component or a generated file.",
+    ),
+    Code(
+        "DRA447",
+        "template-missing",
+        _E,
+        "A Pod of the build names a ResourceClaimTemplate that the build does not make under this name in its "
+        "namespace, so it would wait for ever.",
+        "List the file of the template in `resources`; where names get a prefix or suffix, see that `configurations` "
+        "names a nameReference for ResourceClaimTemplate.",
+    ),
+    Code(
+        "DRA448",
+        "template-name-unfit",
+        _E,
+        "A template of the build was changed by hand or by a patch, and its name says another digest. The spec of one "
+        "that is in a cluster cannot change.",
+        "Run `gpu2dra convert` on its file, or let the overlay bring a template of its own.",
+    ),
+    Code(
+        "DRA449",
+        "stand-in",
+        _I,
+        "A generator reads a file that is not in the repository, such as a secret. The builds before and after had the "
+        "same stand-in for it.",
+        "Nothing, unless what the file holds decides about GPUs.",
     ),
     Code(
         "DRA450",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ _KEEP_ANNOTATIONS: Mapping[Keep, tuple[str, str]] = {
     Keep.ARGOCD: ("argocd.argoproj.io/sync-options", "Prune=false"),
     Keep.FLUX: ("kustomize.toolkit.fluxcd.io/prune", "disabled"),
 }
+_DIGEST = re.compile(rf".*-gpu-([0-9a-f]{{{DIGEST_LENGTH}}})(?![^-])")
 _ORDERED: tuple[tuple[str, str], ...] = (
     ("helm.sh/hook", "helm.sh/hook-weight"),
     ("argocd.argoproj.io/hook", "argocd.argoproj.io/sync-wave"),
@@ -84,9 +86,8 @@ def fitting_name(template: Object) -> str | None:
         expected = _workload_digest(group, kind, spec)
     except (TypeError, ValueError, RecursionError):
         return None  # a spec that is no JSON (keys that are no texts, cycles) never came from here
-    stem, dash, last = name.rpartition("-")
-    if dash and len(last) == DIGEST_LENGTH and stem.endswith("-gpu"):
-        return f"{stem}-{expected}"
+    if found := _DIGEST.search(name):  # what a nameSuffix of kustomize has put behind it stays
+        return f"{name[: found.start(1)]}{expected}{name[found.end(1) :]}"
     return shorten(name, SUBDOMAIN_LENGTH, f"-gpu-{expected}")
 
 

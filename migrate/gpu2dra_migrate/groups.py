@@ -46,20 +46,8 @@ def absolute(path: Path) -> Path:
 
 
 def _any_chart(jobs: Sequence[Job]) -> bool:
-    """Whether a file of `jobs` is a packed chart or below a folder that holds a Chart.yaml; folders are seen once."""
-    seen: set[str] = set()
-    for job in jobs:
-        if job.path.suffix == ENDING:
-            return True
-        folder = os.path.dirname(os.path.abspath(job.path))  # noqa: PTH100, PTH120 - links stay links; hot
-        while folder not in seen:
-            seen.add(folder)
-            if os.path.exists(os.path.join(folder, CHART_FILE)):  # noqa: PTH110, PTH118 - hot
-                return True
-            if os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118 - hot
-                break
-            folder = os.path.dirname(folder)  # noqa: PTH120 - hot
-    return False
+    """Whether a file of `jobs` is a packed chart or below a folder that holds a Chart.yaml."""
+    return any(job.path.suffix == ENDING for job in jobs) or _any_below(jobs, (CHART_FILE,))
 
 
 def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
@@ -69,8 +57,26 @@ def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
 
 
 def _any_kustomization(jobs: Sequence[Job]) -> bool:
-    return False
+    """Whether a file of `jobs` is below a folder that holds a kustomization."""
+    return _any_below(jobs, KUSTOMIZATION_FILES)
 
 
 def _kustomizations(jobs: Sequence[Job]) -> Iterator[Group]:
-    yield from ()
+    from gpu2dra_migrate.kustomize.group import find_groups as find  # noqa: PLC0415 - only where there is one
+
+    yield from find(jobs)
+
+
+def _any_below(jobs: Sequence[Job], names: Sequence[str]) -> bool:
+    """Whether a file of `jobs` is below a folder, in its repository, with a file of one of `names`; each is seen once."""
+    seen: set[str] = set()
+    for job in jobs:
+        folder = os.path.dirname(os.path.abspath(job.path))  # noqa: PTH100, PTH120 - links stay links; hot
+        while folder not in seen:
+            seen.add(folder)
+            if any(os.path.exists(os.path.join(folder, name)) for name in names):  # noqa: PTH110, PTH118 - hot
+                return True
+            if os.path.exists(os.path.join(folder, ".git")):  # noqa: PTH110, PTH118 - hot
+                break
+            folder = os.path.dirname(folder)  # noqa: PTH120 - hot
+    return False

@@ -20,7 +20,7 @@ from gpu2dra_migrate.text.emit import Verbatim
 from gpu2dra_migrate.text.nodes import Document, compose
 from gpu2dra_migrate.text.values import repeated_keys, to_data
 
-CONVERSIONS = frozenset({"DRA001", "DRA002"})
+CONVERSIONS = frozenset({"DRA001", "DRA002", "DRA435"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _RELEASES = ("HelmRelease", "Application", "ApplicationSet")

@@ -15,7 +15,7 @@ from gpu2dra_migrate.worker import FileResult, Mode
 JSON_SCHEMA_VERSION = 1
 PROVEN = frozenset({"DRA423"})
 """Codes that say that a file of a chart or a kustomization is proven."""
-NOT_RENDERED = frozenset({"DRA422", "DRA431", "DRA433"})
+NOT_RENDERED = frozenset({"DRA422", "DRA431", "DRA433", "DRA436", "DRA438", "DRA439", "DRA442", "DRA443"})
 """Codes that say that a proof was not possible: `verify` takes that for an error."""
 _COLORS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 

@@ -1,21 +1,16 @@
-"""What the repository around a file says about it: Kustomize patches, and tools that prune what it no longer holds."""
+"""What the repository around a file says about it: which tools prune what it no longer holds."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gpu2dra import Finding, Keep
-from gpu2dra.codes import finding
+from gpu2dra import Keep
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.walk import Problem, holds
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from gpu2dra_migrate.kustomize import Roles
 
 _SIGNS: dict[Keep, tuple[str, ...]] = {
     Keep.ARGOCD: ("argocd.argoproj.io/", "namespace: argocd"),
@@ -28,25 +23,8 @@ class Surroundings:
     """Answers about files by their absolute path; each repository is looked at once, and only when it matters."""
 
     def __init__(self) -> None:
-        self._roles: Callable[[Path], Roles] | None = None
         self._top_of = cache(git.top_of)
         self._tools = cache(_tools)
-
-    def forbids(self, path: Path, kind: str, name: str) -> Finding | None:
-        """Return why the object must be left alone: its file is a Kustomize patch, or a patch touches the object."""
-        if self._roles is None:
-            from gpu2dra_migrate.kustomize import lazy_roles  # noqa: PLC0415 - only what converts needs it
-
-            self._roles = lazy_roles()
-        roles = self._roles(path)
-        if source := roles.patches.get(path):
-            where = os.path.relpath(source, path.parent)
-            text = f"This is a patch of {where}; convert what kustomize builds, or move the request to the base."
-            return finding("DRA409", "", text)
-        if source := roles.patched_by(path, kind, name):
-            where = os.path.relpath(source, path.parent)
-            return finding("DRA410", "", f"{where} patches the GPU request of this {kind}; convert both together.")
-        return None
 
     def keeps(self, path: Path) -> tuple[Keep, ...]:
         """Return the tools that apply the repository of `path` and prune what it no longer holds."""

@@ -108,7 +108,6 @@ class Worker:
             text,
             job.settings.options,
             self._context,
-            reason=lambda kind, name: self._surroundings.forbids(path, kind, name),
             # Only annotations of templates depend on what is kept, and check shows none.
             keep=tuple if mode is Mode.CHECK else lambda: self._surroundings.keeps(path),
             write=mode is not Mode.CHECK,
@@ -116,7 +115,7 @@ class Worker:
         result = FileResult(job.path, conversion.findings, ignored=conversion.ignored)
         if conversion.text is None:
             return result
-        created = _created(job.path, conversion.beside)
+        created = beside_files(job.path, conversion.beside)
         if problem := _in_the_way(created, job.settings.max_size):
             return _without_conversion(result, problem)
         if mode is Mode.CONVERT and (problem := _write(job.path, conversion.text, created)):
@@ -140,7 +139,7 @@ def _without_conversion(result: FileResult, problem: Finding) -> FileResult:
     return FileResult(result.path, [Located(problem, 0, 0, ""), *kept], ignored=result.ignored)
 
 
-def _created(path: Path, templates: Sequence[Object]) -> dict[Path, str]:
+def beside_files(path: Path, templates: Sequence[Object]) -> dict[Path, str]:
     """Return the file for templates that cannot stand in `path`, beside it: `pod.yaml`, `pod-gpu-template.yaml`."""
     if not templates:
         return {}

@@ -114,7 +114,13 @@ ROWS = (
     Row(8, "templates", 'metadata["labels"] = dict(labels)', "pass", "r08_the_template_is_where_its_user_is"),
     Row(8, "templates", 'metadata["namespace"] = workload.namespace', "pass", "r08_the_template_is_where_its_user_is"),
     Row(8, "templates", "for keep in options.keep if", "for keep in () if", "r08_tools_that_prune_are_told_to_keep_it"),
-    Row(8, "templates", 'return f"{stem}-{expected}"', "return name", "r08_an_edited_template_is_renamed"),
+    Row(
+        8,
+        "templates",
+        "{expected}{name[found.end(1) :]}",
+        "{name[found.start(1) :]}",
+        "r08_an_edited_template_is_renamed",
+    ),
     Row(8, "workload", "    if not context.renames:", "    if True:", "r08_references_follow_a_rename"),
     # one shape for all versions
     Row(9, "templates", "    if version is not ApiVersion.V1BETA1:", "    if True:", "r09_each_version_has_its_shape"),

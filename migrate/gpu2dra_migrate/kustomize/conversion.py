@@ -1,0 +1,173 @@
+"""The conversion of kustomizations that hang together: resources, patches and names, until the squares commute."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from gpu2dra import Context, Keep, Options
+from gpu2dra_migrate import manifest
+from gpu2dra_migrate.errors import FileError
+from gpu2dra_migrate.kustomize.carrier import Carrier, strip
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
+from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.layer import Layer
+from gpu2dra_migrate.kustomize.patches import generator_files, patches_of
+from gpu2dra_migrate.kustomize.problem import Problem
+from gpu2dra_migrate.kustomize.program import BuildError
+from gpu2dra_migrate.kustomize.square import Key, Wanted, wanted
+from gpu2dra_migrate.kustomize.tree import Tree
+from gpu2dra_migrate.kustomize.unproven import held_back, unproven
+from gpu2dra_migrate.kustomize.verify import built_problems
+from gpu2dra_migrate.kustomize.work import Work
+from gpu2dra_migrate.worker import beside_files
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_STAND_IN = "DRA449"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of connected kustomizations.
+
+    `texts` holds each file that changes or is new with its text, `conversions` the resource files that convert,
+    `carriers` the patches that do. `frozen` says for each file that stays as it is because of a kustomization which
+    one, `problems` what is wrong with a kustomization, `proven` which squares commute.
+    """
+
+    texts: dict[Path, str] = field(default_factory=dict)
+    conversions: dict[Path, manifest.Conversion] = field(default_factory=dict)
+    carriers: list[Carrier] = field(default_factory=list)
+    frozen: dict[Path, Path] = field(default_factory=dict)
+    problems: dict[Path, Problem] = field(default_factory=dict)
+    proven: list[Path] = field(default_factory=list)
+
+
+class Conversion:
+    """Converts `members`, which share no file with other kustomizations; `editable` are the files that may change."""
+
+    def __init__(
+        self, graph: Graph, members: list[Kustomization], tree: Tree, editable: Mapping[Path, Options],
+        keeps: Callable[[Path], tuple[Keep, ...]],
+    ) -> None:  # fmt: skip
+        self._graph = graph
+        self._members = members
+        self._tree = tree
+        self._editable = editable
+        self._keeps = keeps
+        self._nodes = list({node.folder: node for one in members for node in graph.closure(one)[0]}.values())
+        self._options = next(iter(editable.values()))
+        self._due: dict[Path, dict[Key, Wanted]] = {}
+        self.outcome = Outcome()
+
+    def run(self) -> Outcome:
+        """Convert, and take back what does not commute, until all that is left does."""
+        self._build_before()
+        for _ in range(len(self._nodes) + 2):
+            before = len(self.outcome.frozen)
+            self._attempt()
+            if len(self.outcome.frozen) == before:
+                return self.outcome
+        for one in self._members:
+            self._fail(one, Problem("DRA437", "No conversion was found that commutes with the build."))
+        self._attempt()
+        return self.outcome
+
+    def _build_before(self) -> None:
+        """Build what can be built; where nothing can, what is not right by construction stays as it is."""
+        for one in self._members:
+            if one.component:
+                continue
+            try:
+                self._due[one.folder] = wanted(self._tree.before(one), self._options)
+            except BuildError as error:
+                self.outcome.problems[one.file] = unproven(self._graph, one, str(error))
+                for path in held_back(self._graph, one):
+                    self.outcome.frozen.setdefault(path, one.file)
+            else:
+                self._tell_stand_ins(one)
+
+    def _tell_stand_ins(self, one: Kustomization) -> None:
+        for path in self._tree.stand_ins.get(one.file, ()):
+            text = f"{path.name}, which a generator reads, is not here; it was built with a stand-in."
+            self.outcome.problems[one.file] = Problem(_STAND_IN, text)
+
+    def _fail(self, one: Kustomization, problem: Problem) -> None:
+        """Leave the files that make up `one` as they are, because of `problem` or of what holds them back already."""
+        frozen, files = self.outcome.frozen, self._graph.closure(one)[1]
+        because = next((frozen[path] for path in files if path in frozen and path in self._editable), None)
+        if because and because != one.file:
+            problem = Problem(problem.code, f"Shares files with {because}, which stays as it is. {problem.message}")
+        known = self.outcome.problems.get(one.file)
+        if known is None or known.code == _STAND_IN:
+            self.outcome.problems[one.file] = problem
+        for path in files:
+            frozen.setdefault(path, one.file)
+
+    def verify(self) -> dict[Path, Problem]:
+        """Return what is wrong with what is built already, whatever is converted and whatever not."""
+        found: dict[Path, Problem] = {}
+        for one in self._members:
+            if one.folder in self._due:
+                for code, message in built_problems(self._tree.before(one)):
+                    found.setdefault(one.file, Problem(code, message))
+        return found
+
+    def _attempt(self) -> None:
+        self._tree.revert()
+        work = Work(self._graph, self._tree)
+        outcome = self.outcome
+        outcome.conversions, outcome.carriers, outcome.proven = {}, [], []
+        patch_files = {patch.file for node in self._nodes for patch in patches_of(node) if patch.file}
+        generated = {path for node in self._nodes for path in generator_files(node)}
+        for node in self._nodes:
+            for path in node.entries(*RESOURCES):
+                if path in self._editable and path not in outcome.frozen and path not in patch_files | generated:
+                    self._convert_resource(path, node, work)
+        for node in self._nodes:
+            try:
+                outcome.carriers += strip(node, work, self._may_change, self._due_of(node))
+            except FileError as error:
+                self._fail(node, Problem("DRA445", f"A patch cannot be edited: {error}"))
+        for one in self._members:
+            if one.folder in self._due:
+                layer = Layer(one, work, self._due[one.folder], outcome.carriers)
+                if problem := layer.settle():
+                    self._fail(one, problem)
+                elif layer.proven():
+                    outcome.proven.append(one.file)
+        outcome.texts = dict(self._tree.changed)
+
+    def _may_change(self, path: Path) -> bool:
+        return path not in self.outcome.frozen and (path in self._editable or path in {n.file for n in self._nodes})
+
+    def _due_of(self, node: Kustomization) -> list[Wanted]:
+        """Return what is due in all kustomizations that `node` is part of."""
+        return [
+            each
+            for one in self._members
+            if one.folder in self._due and any(inner.folder == node.folder for inner in self._graph.closure(one)[0])
+            for each in self._due[one.folder].values()
+        ]
+
+    def _convert_resource(self, path: Path, node: Kustomization, work: Work) -> None:
+        if path not in self.outcome.conversions:
+            conversion = manifest.convert(
+                self._tree.text(path), self._editable[path], Context(), keep=lambda: self._keeps(path)
+            )
+            self.outcome.conversions[path] = conversion
+            if conversion.text is not None:
+                self._tree.write(path, conversion.text, node)
+        conversion = self.outcome.conversions[path]
+        if conversion.text is None:
+            return
+        created = beside_files(path, conversion.beside)
+        try:
+            for new, text in created.items():
+                work.add_resource(node, new, text)
+            work.add_references(node, manifest.objects(conversion.text))
+        except FileError as error:
+            self._fail(node, Problem("DRA445", f"Cannot be edited: {error}"))

@@ -1,0 +1,141 @@
+"""Kustomization files: where they are and what one says, without an opinion about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.groups import KUSTOMIZATION_FILES as NAMES
+from gpu2dra_migrate.manifest import objects
+from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.walk import Problem, walk
+
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a file that is still looked into."""
+_DEPTH = 5
+"""Folders below the root that are walked where no repository says how far an application reaches."""
+PLUGINS = ("transformers", "generators", "validators")
+CHARTS = ("helmCharts", "helmChartInflationGenerator")
+RESOURCES = ("resources", "bases")
+LAYERS = ("resources", "bases", "components")
+_RENAMING = ("namePrefix", "nameSuffix")
+
+
+def find_kustomizations(folder: Path) -> list[Path]:
+    """Return the kustomization files of the repository around `folder`, or below it, outside a repository."""
+    top = git.top_of(folder)
+    files = git.files(top, *(f"*{name}" for name in NAMES)) if top else None
+    if files is None:
+        files = [path for path in walk(folder, NAMES.__contains__, _DEPTH) if not isinstance(path, Problem)]
+    return sorted({normal(file) for file in files if file.name in NAMES})
+
+
+def root_of(folder: Path) -> Path | None:
+    """Return the folder whose kustomizations may concern files of `folder`: its repository, else one worth a walk.
+
+    Outside a repository kustomize's own rule keeps that cheap: a kustomization may name files in and below its folder
+    only, so without one in a folder above there is none. Overlays of that one stand beside its folder or nearer.
+    """
+    if top := git.top_of(folder):
+        return top
+    nearest = next((outer for outer in (folder, *folder.parents) if kustomization_in(outer)), None)
+    if nearest is None:
+        return None
+    here = Path.cwd()
+    return here if nearest != here and nearest.is_relative_to(here) else nearest.parent
+
+
+def kustomization_in(folder: Path) -> Path | None:
+    """Return the kustomization file that stands in `folder`."""
+    return next((folder / name for name in NAMES if (folder / name).is_file()), None)
+
+
+def normal(path: Path) -> Path:
+    """Return `path` from the root without `..`, its links as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, empty where it cannot be had."""
+    try:
+        return read_text(path, LARGEST)
+    except Unreadable:
+        return ""
+
+
+def strings(value: object) -> list[str]:
+    """Return the strings of a list, and nothing for what is no list."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+class Kustomization:
+    """One kustomization file, parsed when somebody asks what it says."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.folder = file.parent
+        self.text = text_of(file)
+
+    @cached_property
+    def data(self) -> dict[str, Any]:
+        """Its content; empty where the file is no YAML map."""
+        return first_map(self.text)
+
+    @property
+    def component(self) -> bool:
+        """Whether it is a Component, which is part of others and not built by itself."""
+        return self.data.get("kind") == "Component"
+
+    @property
+    def renames(self) -> bool:
+        """Whether it gives what it takes in other names."""
+        return any(self.data.get(key) for key in _RENAMING)
+
+    def entries(self, *keys: str) -> Iterator[Path]:
+        """Yield the local paths listed under `keys`, whether or not something is there."""
+        for key in keys:
+            for entry in strings(self.data.get(key)):
+                if "\n" not in entry:
+                    yield normal(self.folder / entry)
+
+    def remote(self) -> Iterator[str]:
+        """Yield the bases and resources that stand elsewhere: kustomize would fetch what is not there."""
+        for key in LAYERS:
+            for entry in strings(self.data.get(key)):
+                if "\n" not in entry and not (self.folder / entry).exists():
+                    yield entry
+
+    def references(self) -> Iterator[Path]:
+        """Yield every file or folder beside or below that some string of the kustomization names."""
+        waiting: list[Any] = [self.data]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, dict):
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value
+            elif isinstance(value, str) and value and "\n" not in value and "\0" not in value and len(value) < 1024:  # noqa: PLR2004 - a path
+                for name in dict.fromkeys((value, value.partition("=")[2])):
+                    path = normal(self.folder / name) if name else self.folder
+                    if name and path != self.folder and os.path.lexists(path):
+                        yield path
+
+
+def first_map(text: str) -> dict[str, Any]:
+    """Return the first YAML map of `text`, empty where there is none."""
+    return next((obj for obj in parsed(text) if isinstance(obj, dict)), {})
+
+
+def parsed(text: str) -> list[Any]:
+    """Return the documents of `text`; none when it does not parse."""
+    import yaml12  # noqa: PLC0415 - only where there is a kustomization
+
+    try:  # ten times as fast, and what YAML 1.2 reads differently is no matter of a kustomization
+        documents: list[Any] = yaml12.parse_yaml(text.removeprefix("\ufeff"), multi=True)
+    except ValueError:
+        documents = objects(text)
+    return documents

@@ -1,0 +1,112 @@
+"""Kustomizations as groups of a run: which files are theirs, converted together, written and told."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+
+from gpu2dra import Finding, Keep
+from gpu2dra.codes import finding
+from gpu2dra_migrate.files import write_text
+from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
+from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of, text_of
+from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
+from gpu2dra_migrate.kustomize.report import Report
+from gpu2dra_migrate.kustomize.tree import Tree
+from gpu2dra_migrate.manifest import Located
+from gpu2dra_migrate.surroundings import Surroundings
+from gpu2dra_migrate.worker import FileResult, Job, Mode
+
+
+def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
+    """Yield the connected kustomizations that hold a file of `jobs`."""
+    by_path = {normal(job.path): job for job in jobs}
+    roots = cache(root_of)
+    tops = {root for path in by_path if (root := roots(path.parent))}
+    kustomize = cache(find_kustomize)
+    surroundings = Surroundings()
+    for top in sorted(tops):
+        graph = Graph(find_kustomizations(top))
+        chosen = [one for one in graph.all if any(path in by_path for path in graph.closure(one)[1])]
+        for members in graph.connected(chosen):
+            files = {path for one in members for path in graph.closure(one)[1]}
+            own = {path: by_path.pop(path) for path in sorted(files) if path in by_path}
+            if own:
+                yield KustomizeGroup(graph, members, own, kustomize, surroundings.keeps)
+
+
+class KustomizeGroup:
+    """Kustomizations that share files, converted together."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        members: list[Kustomization],
+        jobs: Mapping[Path, Job],
+        kustomize: Callable[[], Kustomize | None],
+        keeps: Callable[[Path], tuple[Keep, ...]],
+    ) -> None:
+        self.files = frozenset(jobs)
+        self._graph = graph
+        self._members = members
+        self._jobs = jobs
+        self._kustomize = kustomize
+        self._keeps = keeps
+        self._mode = next(iter(jobs.values())).settings.mode
+
+    def results(self) -> Iterator[FileResult]:
+        """Convert, prove and write; yield what became of each file."""
+        outcome = self._outcome()
+        nodes = {node.folder: node for one in self._members for node in self._graph.closure(one)[0]}
+        report = Report(list(nodes.values()), outcome, self._keeps)
+        if self._mode is Mode.VERIFY:
+            for file in sorted({*outcome.problems, *outcome.proven}):
+                yield FileResult(self._told_as(file), list(report.problems(file)))
+            return
+        files = sorted({*self._jobs, *outcome.problems, *outcome.proven, *filter(report.old, outcome.texts)})
+        results = [report.result(file, self._told_as(file), self._jobs.get(file), self._mode) for file in files]
+        if self._mode is Mode.CONVERT and (problem := _write(outcome.texts)):
+            results = [FileResult(self._told_as(self._members[-1].file), [Located(problem, 0, 0, "")])]
+        yield from results
+
+    def _outcome(self) -> Outcome:
+        kustomize = self._kustomize()
+        if self._mode is Mode.CHECK and kustomize:
+            return Outcome()  # check runs nobody else's program; diff and convert prove what they show
+        with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
+            tree = Tree(self._graph, self._members, kustomize, Path(room))
+            options = {path: job.settings.options for path, job in self._jobs.items()}
+            conversion = Conversion(self._graph, self._members, tree, options, self._keeps)
+            outcome = conversion.run()
+            if self._mode is Mode.VERIFY:
+                outcome.problems = {**conversion.verify(), **outcome.problems}
+        return outcome
+
+    def _told_as(self, file: Path) -> Path:
+        """Return the path by which the run knows a file."""
+        job = self._jobs.get(file)
+        return job.path if job else Path(os.path.relpath(file))
+
+
+def _write(texts: Mapping[Path, str]) -> Finding | None:
+    """Write files, new ones first; return why that did not work, and then all are as they were."""
+    before: dict[Path, str | None] = {path: text_of(path) if path.exists() else None for path in texts}
+    done: list[Path] = []
+    try:
+        for path in sorted(texts, key=lambda path: before[path] is not None):
+            done.append(path)
+            write_text(path, texts[path])
+    except OSError as error:
+        for path in done:
+            old = before[path]
+            if old is None:
+                path.unlink(missing_ok=True)
+            elif text_of(path) != old:
+                write_text(path, old)
+        reason = f"Could not be written ({error.strerror or error}), and all is as it was; check permissions and space."
+        return finding("DRA510", "", reason)
+    return None

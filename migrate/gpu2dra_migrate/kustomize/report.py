@@ -1,0 +1,155 @@
+"""What is told about the files of kustomizations: conversions, what is left and why, and what could not be proven."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from gpu2dra import Context, Finding, Keep
+from gpu2dra.codes import finding
+from gpu2dra_migrate import manifest
+from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.ignores import ignores, is_ignored
+from gpu2dra_migrate.kustomize.conversion import Outcome
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
+from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields, request_pointers
+from gpu2dra_migrate.kustomize.texts import place_in
+from gpu2dra_migrate.manifest import Located, describe
+from gpu2dra_migrate.worker import FileResult, Job, Mode, failed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PATCH, _LEFT_PATCH, _LEFT_OBJECT, _GENERATED, _REPLACED = "DRA435", "DRA409", "DRA410", "DRA440", "DRA441"
+_FOR_PATCHES = frozenset({_LEFT_PATCH, _LEFT_OBJECT, "DRA418"})
+"""Codes of the core for which this module has findings of its own."""
+
+
+class Report:
+    """Tells about the files of `nodes`, kustomizations that convert together, what `outcome` holds."""
+
+    def __init__(
+        self, nodes: Sequence[Kustomization], outcome: Outcome, keeps: Callable[[Path], tuple[Keep, ...]]
+    ) -> None:
+        self._outcome = outcome
+        self._keeps = keeps
+        self._nodes = {node.file: node for node in nodes}
+        self._patches: dict[Path, list[Patch]] = {}
+        for node in nodes:
+            for patch in patches_of(node):
+                self._patches.setdefault(patch.place, []).append(patch)
+        self._generated = {path for node in nodes for path in generator_files(node)}
+        self._resources = {path for node in nodes for path in node.entries(*RESOURCES)}
+        self._requests = {carrier.patch.key: carrier.requests for carrier in outcome.carriers}
+        self._objects = {carrier.patch.place: carrier.objects for carrier in outcome.carriers}
+
+    def old(self, path: Path) -> bool:
+        """Whether a changed file has been there before."""
+        return path in self._nodes or path in self._patches or path in self._resources
+
+    def result(self, path: Path, name: Path, job: Job | None, mode: Mode) -> FileResult:
+        """Return what became of a file, which the run knows as `name`."""
+        try:
+            text = read_text(path, job.settings.max_size if job else 1 << 30)
+        except Unreadable as error:
+            return failed(name, error.code, error.message)
+        result = FileResult(name, list(self.problems(path)))
+        if job:
+            self._tell_content(path, text, job, result)
+        for patch in self._patches.get(path, ()):
+            self._tell_patch(patch, text, mode, result)
+        if path in self._nodes:
+            self._tell_replaced(self._nodes[path], text, result)
+        if path in self._outcome.texts:
+            result.changed = True
+            result.created = self._created(path)
+            if mode is Mode.DIFF:
+                result.before, result.after = text, self._outcome.texts[path]
+        result.findings.sort(key=lambda located: (located.line, located.column, located.finding.code))
+        return result
+
+    def problems(self, path: Path) -> Iterator[Located]:
+        """Yield what is wrong with the kustomization in a file."""
+        if problem := self._outcome.problems.get(path):
+            yield Located(finding(problem.code, "", problem.message), 0, 0, "")
+        if path in self._outcome.proven:
+            message = "Building it converted gives what converting its build gives."
+            yield Located(finding("DRA423", "", message), 0, 0, "")
+
+    def _created(self, path: Path) -> dict[Path, str]:
+        """Return the new files that the kustomization in a file has brought about."""
+        if path not in self._nodes:
+            return {}
+        return {
+            new: text for new, text in self._outcome.texts.items() if new.parent == path.parent and not self.old(new)
+        }
+
+    def _tell_content(self, path: Path, text: str, job: Job, result: FileResult) -> None:
+        """Add what is to be said about the objects of a file as such."""
+        conversion = self._outcome.conversions.get(path)
+        reason = self._reason(path)
+        if conversion is None or reason:
+            conversion = manifest.convert(
+                text, job.settings.options, Context(), reason=reason, keep=lambda: self._keeps(path), write=False
+            )
+        special = path in self._patches
+        result.findings += [each for each in conversion.findings if not (special and each.finding.code in _FOR_PATCHES)]
+        result.ignored += conversion.ignored
+        if not reason and conversion.text is not None:
+            result.objects += conversion.objects
+            result.requests += conversion.requests
+            result.changed = True
+
+    def _reason(self, path: Path) -> Callable[[str, str], Finding | None] | None:
+        """Return why the objects of a file must stay as they are, for `manifest.convert`."""
+        if path in self._generated:
+            text = "The content of this file goes into a ConfigMap or Secret, so its reader alone converts it."
+            return lambda kind, name: finding(_GENERATED, "", text)
+        if path in self._patches:
+            return lambda kind, name: finding(_LEFT_OBJECT, "", "")
+        if because := self._outcome.frozen.get(path):
+            text = f"Left as it is because of {self._name(because)}: {self._why(because)}"
+            return lambda kind, name: finding(_LEFT_OBJECT, "", text)
+        return None
+
+    def _tell_patch(self, patch: Patch, text: str, mode: Mode, result: FileResult) -> None:
+        documents = patch.documents()
+        lines = ignores(text)
+        requests = self._requests.get(patch.key, ())
+        told: set[tuple[int, int]] = set()
+        for number, where, name in request_pointers(documents):
+            line, column = place_in(text, patch.pointer, patch.text, number, where)
+            converts = (number, where, name) in requests or (mode is Mode.CHECK and not self._outcome.problems)
+            code = _PATCH if converts else _LEFT_PATCH
+            if is_ignored(code, line, lines):
+                result.ignored += 1
+            elif (line, column) not in told:
+                told.add((line, column))
+                about = describe(documents[number])
+                message = f"This patch of {name} converts with what it patches." if converts else self._left(patch)
+                result.findings.append(Located(finding(code, where, message), line, column, about))
+            if converts and "/requests" not in where:
+                result.requests += 1
+                result.changed = True
+        if patch.key in self._requests:
+            result.objects += self._objects.get(patch.place, 0)
+
+    def _left(self, patch: Patch) -> str:
+        because = self._outcome.frozen.get(patch.place)
+        if because:
+            return f"Left as it is because of {self._name(because)}: {self._why(because)}"
+        return "Left as it is: no kustomization that could be built uses this patch for a request that converts."
+
+    def _why(self, because: Path) -> str:
+        problem = self._outcome.problems.get(because)
+        return problem.message if problem else "it is not part of this run."
+
+    def _name(self, file: Path) -> str:
+        top = min(self._nodes, key=lambda path: len(path.parts)).parent
+        return file.relative_to(top.parent).as_posix() if file.is_relative_to(top.parent) else str(file)
+
+    def _tell_replaced(self, node: Kustomization, text: str, result: FileResult) -> None:
+        for where in replaced_fields(node):
+            line, column = place_in(text, "", text, 0, where)
+            message = "A replacement or variable reads or writes the request, which is not there after a conversion."
+            result.findings.append(Located(finding(_REPLACED, where, message), line, column, ""))

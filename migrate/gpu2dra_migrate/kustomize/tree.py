@@ -1,0 +1,110 @@
+"""Two copies of some kustomizations in a folder of their own: as they are, and as they become."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from gpu2dra_migrate.kustomize.files import Kustomization, text_of
+from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
+from gpu2dra_migrate.kustomize.standins import stand_ins
+from gpu2dra_migrate.kustomize.unproven import ABSENT, unbuildable
+
+
+class Tree:
+    """The files of `members` and of what these take in; `room` is a folder that nobody else uses.
+
+    What is built is kept, so that only what changes is built again. Without `kustomize` nothing builds.
+    """
+
+    def __init__(self, graph: Graph, members: Sequence[Kustomization], kustomize: Kustomize | None, room: Path) -> None:
+        self.graph = graph
+        self.changed: dict[Path, str] = {}
+        self._owned: dict[Path, set[Path]] = {}
+        self._kustomize = kustomize
+        files = {file for one in members for file in graph.closure(one)[1]}
+        self._top = Path(os.path.commonpath([file.parent for file in files]))
+        self._before, self._after = room / "before", room / "after"
+        self._built: dict[tuple[Path, object], list[Any] | BuildError] = {}
+        for file in files if kustomize else ():
+            for copy in (self._before, self._after):
+                target = copy / file.relative_to(self._top)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(file, target)
+        nodes = {inner.folder: inner for one in members for inner in graph.closure(one)[0]}
+        self.stand_ins: dict[Path, list[Path]] = {}
+        for owner, path, text in stand_ins(nodes.values()) if kustomize else ():
+            self.stand_ins.setdefault(owner.file, []).append(path)
+            for copy in (self._before, self._after):
+                target = copy / path.relative_to(self._top)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_text(text, "utf-8")
+
+    def text(self, path: Path) -> str:
+        """Return the text of a file as it becomes."""
+        return self.changed[path] if path in self.changed else text_of(path)
+
+    def write(self, path: Path, text: str, owner: Kustomization) -> None:
+        """Change a file, or make a new one, that belongs to `owner`."""
+        self.changed[path] = text
+        self._owned.setdefault(owner.folder, set()).add(path)
+        self._put(path, text)
+
+    def revert(self) -> None:
+        """Make all files what they were."""
+        for path in self.changed:
+            if path.is_file():
+                self._put(path, text_of(path))
+            else:
+                (self._after / path.relative_to(self._top)).unlink(missing_ok=True)
+        self.changed = {}
+        self._owned = {}
+
+    def _put(self, path: Path, text: str) -> None:
+        if self._kustomize is not None:
+            target = self._after / path.relative_to(self._top)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(text.encode("utf-8", "surrogateescape"))
+
+    def before(self, one: Kustomization) -> list[Any]:
+        """Return what `one` builds as it is; raise BuildError."""
+        return self._build(self._before, one, ())
+
+    def after(self, one: Kustomization) -> list[Any]:
+        """Return what `one` builds as it becomes; raise BuildError."""
+        inner, files = self.graph.closure(one)
+        paths = {*files, *(path for each in inner for path in self._owned.get(each.folder, ()))}
+        state = tuple(sorted((str(path), hash(self.changed[path])) for path in paths if path in self.changed))
+        return self._build(self._after if state else self._before, one, state)
+
+    def probe(self, one: Kustomization, text: str) -> list[Any]:
+        """Return what `one` as it becomes would build if its file had this text; raise BuildError."""
+        kept = self.text(one.file)
+        self._put(one.file, text)
+        try:
+            return self._run(self._after, one)
+        finally:
+            self._put(one.file, kept)
+
+    def _build(self, copy: Path, one: Kustomization, state: object) -> list[Any]:
+        key = (one.folder, state)
+        if key not in self._built:
+            try:
+                self._built[key] = self._run(copy, one)
+            except BuildError as error:
+                self._built[key] = BuildError(str(error).replace(f"{copy}/", ""))
+        found = self._built[key]
+        if isinstance(found, BuildError):
+            raise found
+        return found
+
+    def _run(self, copy: Path, one: Kustomization) -> list[Any]:
+        if self._kustomize is None:
+            raise BuildError(ABSENT)
+        if problem := unbuildable(self.graph, one):
+            raise BuildError(problem)
+        return self._kustomize.build(copy / one.folder.relative_to(self._top))

@@ -1,0 +1,78 @@
+"""Kustomizations that are not built: why, and what is right by construction all the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from gpu2dra_migrate.kustomize.files import Kustomization, text_of
+from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.patches import Patch, aims_at, generator_files, patches_of, replaced_fields
+from gpu2dra_migrate.kustomize.problem import Problem
+from gpu2dra_migrate.manifest import objects
+from gpu2dra_migrate.programs import isolated
+from gpu2dra_migrate.search.discover import may_hold_legacy
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ABSENT = "kustomize is not on PATH"
+
+_TOUCHES = re.compile(
+    r"tolerations|resourceClaims|claims|\$patch|[cC]ontainers(?:/\d+)?[\"']?\s*$|/spec[\"']?\s*$", re.MULTILINE
+)
+"""What a patch says that may change a conversion although it names no legacy resource."""
+
+
+_URL = re.compile(r"https?://|git::|ssh://")
+
+
+def unproven(graph: Graph, one: Kustomization, said: str) -> Problem:
+    """Return why nothing is proven of a kustomization of which kustomize has `said` that it does not build."""
+    if remote := graph.remote(one):
+        return Problem("DRA439", f"{remote} is elsewhere and is not fetched, so nothing is proven here.")
+    if field := graph.foreign(one):
+        code = "DRA443" if field.startswith("helm") else "DRA442"
+        return Problem(code, f"{field} runs other programs, which stay off, so nothing is proven here.")
+    if said == ABSENT:
+        return Problem("DRA436", "kustomize is not on PATH, so only what is right by construction converts.")
+    return Problem("DRA438", f"Does not build, so nothing is proven here: {said}")
+
+
+def unbuildable(graph: Graph, one: Kustomization) -> str:
+    """Return why a kustomization must not be built: it would fetch, or run other programs. Nothing where it may be."""
+    if graph.remote(one):
+        return "it would fetch from elsewhere"
+    if field := graph.foreign(one):
+        return f"{field} would run other programs"
+    if not isolated() and any(_URL.search(inner.text) for inner in graph.closure(one)[0]):
+        return "it may fetch from elsewhere, and this system cannot take the network away from it"
+    return ""
+
+
+def held_back(graph: Graph, one: Kustomization) -> Iterator[Path]:
+    """Yield the files that make up `one` and cannot be converted unless its build proves it."""
+    nodes, files = graph.closure(one)
+    patches = [patch for node in nodes for patch in patches_of(node)]
+    changing = any(node.renames or next(replaced_fields(node), None) for node in nodes) or bool(graph.foreign(one))
+    touching = [patch for patch in patches if _touches(patch)]
+    special = {patch.place for patch in patches} | {path for node in nodes for path in generator_files(node)}
+    for path in files:
+        if path in special or changing or any(_meets(patch, path) for patch in touching):
+            yield path
+
+
+def _touches(patch: Patch) -> bool:
+    return may_hold_legacy(patch.text) or bool(_TOUCHES.search(patch.text))
+
+
+def _meets(patch: Patch, path: Path) -> bool:
+    """Whether a patch may be about an object in the file `path`."""
+    documents = patch.documents() or [None]
+    return any(
+        aims_at(patch, document, obj)
+        for obj in objects(text_of(path))
+        if isinstance(obj, dict)
+        for document in documents
+    )

@@ -1,0 +1,88 @@
+"""What a conversion adds to kustomizations: files, their lines in lists, and the rule by which names are followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from gpu2dra.model import Object, Operation
+from gpu2dra_migrate.kustomize.files import Kustomization, first_map
+from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.references import CONFIGURATION, FieldSpec, configuration, field_specs, specs_in
+from gpu2dra_migrate.kustomize.texts import listed, with_operations
+from gpu2dra_migrate.kustomize.tree import Tree
+from gpu2dra_migrate.text.emit import documents_text
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TEMPLATES = "resourceclaimtemplates.yaml"
+
+
+class Work:
+    """One attempt at the kustomizations of `tree`. Its methods raise FileError where a file cannot be edited."""
+
+    def __init__(self, graph: Graph, tree: Tree) -> None:
+        self.graph = graph
+        self.tree = tree
+        self._templates: dict[Path, list[Object]] = {}
+        self._renamed = {
+            inner.folder
+            for one in graph.all
+            if one.renames or any(each.renames for each in graph.components(one))
+            for inner in graph.closure(one)[0]
+        }
+
+    def data(self, one: Kustomization) -> Object:
+        """Return what a kustomization says as it becomes."""
+        return first_map(self.tree.text(one.file))
+
+    def edit(self, one: Kustomization, operations: Sequence[Operation]) -> None:
+        """Edit a kustomization."""
+        if operations:
+            self.tree.write(one.file, with_operations(self.tree.text(one.file), operations), one)
+
+    def add_resource(self, one: Kustomization, path: Path, text: str) -> None:
+        """Make a file, in the folder of `one` or below, and name it among its resources."""
+        self.tree.write(path, text, one)
+        name = path.relative_to(one.folder).as_posix()
+        self.edit(one, listed(self.data(one), "resources", name))
+
+    def add_template(self, one: Kustomization, template: Object) -> None:
+        """Put a template into the file for templates of a kustomization."""
+        templates = self._templates.setdefault(one.folder, [])
+        if template in templates:
+            return
+        templates.append(template)
+        self.add_resource(one, self._free(one, TEMPLATES), documents_text(templates))
+
+    def add_patch(self, one: Kustomization, name: str, entry: Object, text: str) -> None:
+        """Make the file of a patch and name it, with what `entry` says, among the patches of a kustomization."""
+        path = self._free(one, name)
+        self.tree.write(path, text, one)
+        self.edit(one, listed(self.data(one), "patches", {"path": path.name, **entry}))
+
+    def add_references(self, one: Kustomization, objects: Iterable[Any]) -> None:
+        """Let kustomize follow the names of templates that the objects use, where something above renames them."""
+        specs = set(field_specs(objects))
+        if not specs or one.folder not in self._renamed:
+            return
+        path = one.folder / CONFIGURATION
+        below = {spec for inner in self.graph.closure(one)[0] for spec in self._known(inner)}
+        if specs <= below:
+            return
+        known = set(self._known(one))
+        self.tree.write(path, documents_text([configuration(specs | known)]), one)
+        self.edit(one, listed(self.data(one), "configurations", path.name))
+
+    def _known(self, one: Kustomization) -> list[FieldSpec]:
+        """Return the fields that kustomize follows already by what stands in the folder of `one`."""
+        return list(specs_in(first_map(self.tree.text(one.folder / CONFIGURATION))))
+
+    def _free(self, one: Kustomization, name: str) -> Path:
+        """Return the path for a new file: its name, with a number where something else has it."""
+        path, number = one.folder / name, 2
+        while path.exists():
+            stem, dot, ending = name.rpartition(".")
+            path, number = one.folder / f"{stem}-{number}{dot}{ending}", number + 1
+        return path
