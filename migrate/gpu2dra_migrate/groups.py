@@ -68,7 +68,7 @@ def _kustomizations(jobs: Sequence[Job]) -> Iterator[Group]:
 
 
 def _any_below(jobs: Sequence[Job], names: Sequence[str]) -> bool:
-    """Whether a file of `jobs` is below a folder, in its repository, with a file of one of `names`; each is seen once."""
+    """Whether a file of `jobs` is below a folder, in its repository, that holds one of `names`; each is seen once."""
     seen: set[str] = set()
     for job in jobs:
         folder = os.path.dirname(os.path.abspath(job.path))  # noqa: PTH100, PTH120 - links stay links; hot
