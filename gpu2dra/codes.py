@@ -518,11 +518,11 @@ _ROWS: tuple[Code, ...] = (
     ),
     Code(
         "DRA425",
-        "chart-names-clash",
+        "template-cannot-move",
         _W,
         "The template cannot move: a definition in it has the name of another one, so that moving it may change which "
-        "one counts, or the file that it would become exists.",
-        "Rename one of them, then convert.",
+        "one counts, or the file that it would become exists, or a link leads to it from elsewhere.",
+        "Rename one of them, or copy it, then convert.",
     ),
     Code(
         "DRA427",

@@ -48,7 +48,7 @@ def isolated() -> bool:
 
 def run(
     command: Sequence[str], *, stdin: str | None = None, cwd: Path | None = None,
-    environment: Mapping[str, str] = {}, limit: float = TIME_LIMIT,
+    environment: Mapping[str, str] = {}, limit: float | None = None,
 ) -> str:  # fmt: skip
     """Run `command` and return what it prints; raise ProgramError when it fails or takes more than `limit` seconds.
 
@@ -66,9 +66,11 @@ def run(
             raise ProgramError(f"{command[0]} cannot be run: {error.strerror or error}") from None
         try:
             _limit_memory(process.pid)
-            output, messages = process.communicate(None if stdin is None else stdin.encode(), timeout=limit)
+            output, messages = process.communicate(
+                None if stdin is None else stdin.encode(), timeout=limit or TIME_LIMIT
+            )
         except subprocess.TimeoutExpired:
-            raise ProgramError(f"{os.path.basename(command[0])} takes more than {limit:g} s") from None  # noqa: PTH119 - a string
+            raise ProgramError(f"{os.path.basename(command[0])} takes more than {limit or TIME_LIMIT:g} s") from None  # noqa: PTH119 - a string
         finally:
             _end(process)
     said = " ".join(messages.decode("utf-8", "replace").split())

@@ -12,6 +12,7 @@ from typing import Any
 from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.helper import FILE_NAME
+from gpu2dra_migrate.search import git
 
 NOTES = "NOTES.txt"
 _MAX_SIZE = 1024 * 1024
@@ -83,7 +84,7 @@ def read_chart(folder: Path) -> Chart:
     for name in (FILE_NAME, *map(raw, wrapped)):
         plain.pop(name, None)
     inside = folder / "charts"
-    entries = sorted(inside.iterdir()) if inside.is_dir() else []
+    entries = sorted(filter(is_followed, inside.iterdir())) if inside.is_dir() else []
     subcharts = tuple(read_chart(entry) for entry in entries if (entry / "Chart.yaml").is_file())
     archives = tuple(entry for entry in entries if entry.suffix in (".tgz", ".gz"))
     dependencies = [item for item in _dependencies(folder, described) if isinstance(item.get("name"), str)]
@@ -120,9 +121,27 @@ def _dependencies(folder: Path, described: Mapping[str, Any]) -> list[dict[str, 
 
 def _templates(folder: Path) -> Iterator[tuple[str, str]]:
     base = folder / "templates"
-    for file in sorted(base.rglob("*")) if base.is_dir() else ():
-        if file.is_file():
-            try:
-                yield file.relative_to(base).as_posix(), read_text(file, _MAX_SIZE)
-            except Unreadable as error:
-                raise ChartError(f"{file.relative_to(folder).as_posix()}: {error.message}") from None
+    for file in sorted(_files(base)):
+        try:
+            yield file.relative_to(base).as_posix(), read_text(file, _MAX_SIZE)
+        except Unreadable as error:
+            raise ChartError(f"{file.relative_to(folder).as_posix()}: {error.message}") from None
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """Yield the files below `folder` as Helm meets them, links included."""
+    for entry in folder.iterdir() if folder.is_dir() else ():
+        if not is_followed(entry):
+            continue
+        if entry.is_dir():
+            yield from _files(entry)
+        elif entry.is_file():
+            yield entry
+
+
+def is_followed(path: Path) -> bool:
+    """Whether `path` is no link, or one that leads neither back to a folder above it nor out of its repository."""
+    if not path.is_symlink():
+        return True
+    here, target = path.parent.resolve(), path.resolve()
+    return not here.is_relative_to(target) and target.is_relative_to(git.top_of(here) or here)

@@ -26,6 +26,7 @@ class Reason(StrEnum):
     ARCHIVE = "packed-dependency"  # asks for a GPU and cannot be edited
     TWICE = "defined-twice"  # moving the template might change which definition counts
     TAKEN = "name-taken"  # a partial has the name that the template would get
+    LINK = "link"  # the template stands elsewhere, where others may use it
     OWN_DRA = "own-dra-values"  # values under the key of the switch mean something else here
     POLICY = "policy-in-chart"  # the helper knows the built-in policy only
     NOT_EQUAL = "square"  # does not render what converting its output would give

@@ -25,6 +25,7 @@ CODES = {
     Reason.ARCHIVE: "DRA424",
     Reason.TWICE: "DRA425",
     Reason.TAKEN: "DRA425",
+    Reason.LINK: "DRA425",
     Reason.OWN_DRA: "DRA427",
     Reason.POLICY: "DRA428",
     Reason.NOT_EQUAL: "DRA429",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,7 +112,7 @@ def possible(
     )
     kept: set[Template] = set()
     for template in sorted(templates):
-        problem = _forbidden(members[template.chart], template.name, counts, choices)
+        problem = _elsewhere(chart, template) or _forbidden(members[template.chart], template.name, counts, choices)
         if not problem and not rendered:
             problem = _unjudged(chart, members[template.chart].templates[template.name])
         if problem:
@@ -119,6 +120,14 @@ def possible(
         else:
             kept.add(template)
     return frozenset(kept)
+
+
+def _elsewhere(chart: Chart, template: Template) -> tuple[Reason, str] | None:
+    target = template.path.resolve()
+    if target.is_relative_to(chart.folder.resolve()):
+        return None
+    where = os.path.relpath(target, template.path.parent)
+    return Reason.LINK, f"A link leads to it, and other charts may use {where}: copy it here, or convert it there."
 
 
 def _forbidden(chart: Chart, name: str, counts: Counter[str], choices: Choices) -> tuple[Reason, str] | None:

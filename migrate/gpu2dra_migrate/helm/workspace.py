@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
 
 from gpu2dra_migrate.files import Unreadable, read_text
-from gpu2dra_migrate.helm.chart import Chart, ChartError, raw, read_chart
+from gpu2dra_migrate.helm.chart import Chart, ChartError, is_followed, raw, read_chart
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.helper import FILE_NAME
 from gpu2dra_migrate.helm.templates import stabilised
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LOCAL = "file://"
 _DEEPEST = 5
 """Charts that depend on charts beside them, one after the other."""
 _LARGEST = 1024 * 1024
+_LARGEST_COPIED = 16 * 1024 * 1024
+"""Bytes of a file beside the templates that is still copied, a packed chart or what `.Files` reads."""
 
 
 def copy(chart: Chart, to: Path, *, lenient: bool = False, converted: bool = False, depth: int = 0) -> None:
@@ -29,11 +29,20 @@ def copy(chart: Chart, to: Path, *, lenient: bool = False, converted: bool = Fal
     folders of the same repository are filled in and those that are missing are taken off the list. A `lenient` copy
     demands no values and has no schema of them.
     """
-    shutil.copytree(chart.folder, to, ignore=shutil.ignore_patterns(".git"), ignore_dangling_symlinks=True)
+    shutil.copytree(chart.folder, to, ignore=_left_out, ignore_dangling_symlinks=True)
     for member in chart.family():
         folder = to / member.folder.relative_to(chart.folder)
         _plain(member, folder, lenient=lenient, converted=converted)
         _settle(member, folder, lenient=lenient, depth=depth)
+
+
+def _left_out(folder: str, names: Collection[str]) -> set[str]:
+    """Return what no template needs: version control, large files, and links that are not followed."""
+    out = {".git"}
+    for path in (Path(folder, name) for name in names):
+        if not is_followed(path) or (path.is_file() and path.stat().st_size > _LARGEST_COPIED):
+            out.add(path.name)
+    return out
 
 
 def _plain(chart: Chart, folder: Path, *, lenient: bool, converted: bool) -> None:
