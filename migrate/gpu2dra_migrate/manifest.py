@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from gpu2dra import CODES, Context, Finding, Keep, Object, Options, Plan, plan
@@ -29,6 +30,8 @@ _NO_ROOM = "DRA105"
 _IGNORED = "Left as it is, since a request of this object is ignored."
 _NOTHING_KNOWN = Context()
 
+Sources = Callable[[], Iterable[Any]]
+"""Gives objects of other files, when somebody asks for them."""
 Reason = Callable[[str, str], Finding | None]
 """Given kind and name of an object: the finding because of which it must be left alone, or None."""
 
@@ -91,12 +94,14 @@ def convert(
     *,
     reason: Reason | None = None,
     keep: Callable[[], tuple[Keep, ...]] = tuple,
+    sources: Sources = tuple,
     write: bool = True,
 ) -> Conversion:
     """Return what becomes of `text`.
 
     `context` knows what stands in other files, `reason` may forbid an object; `keep`, asked only where something
-    converts, tells which tools would prune the templates. With `write` false the edit is tried but not proven, as
+    converts, tells which tools would prune the templates; `sources`, asked only where a release names one, gives the
+    objects of other files in which charts are named. With `write` false the edit is tried but not proven, as
     `check` needs it. Bad input gives findings, never an exception.
     """
     try:
@@ -105,10 +110,13 @@ def convert(
     except YamlSyntaxError as error:
         return Conversion([_unparsed(text, error)])
     context = with_neighbours(context, data)
-    plans = [_plan(obj, options, context, data) for obj in data]
+    beside: Sources = lambda: chain(data, sources())  # noqa: E731 - it is handed on
+    plans = [planned(obj, options, context, beside) for obj in data]
     if any(plans) and (tools := keep()):
         options = replace(options, keep=tools)
-        plans = [_plan(obj, options, context, data) if first else first for obj, first in zip(data, plans, strict=True)]
+        plans = [
+            planned(obj, options, context, beside) if first else first for obj, first in zip(data, plans, strict=True)
+        ]
     parts = [_Part(index, *each) for index, each in enumerate(zip(documents, data, plans, strict=True))]
     result = Conversion()
     lines = ignores(text)
@@ -122,8 +130,11 @@ def convert(
     return result
 
 
-def _plan(obj: Any, options: Options, context: Context, beside: Sequence[Any]) -> Plan:
-    """Return the plan of one of the objects of a file, which stands `beside` the others."""
+def planned(obj: Any, options: Options, context: Context, beside: Sources = tuple) -> Plan:
+    """Return the plan of an object in a file: the core's, or where it hands values to a chart, that of the values.
+
+    `beside` gives the objects around it, the nearest first.
+    """
     if isinstance(obj, dict) and (obj.get("kind") in _RELEASES or ("kind" not in obj and "releases" in obj)):
         from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - few files hold one
 
@@ -349,6 +360,6 @@ def _prove_stable(found: list[Any], parts: list[_Part], options: Options, contex
         first = part.index + shift
         shift += before
         for obj in found[first : first + before + 1]:
-            again = _plan(obj, options, context, found)
+            again = planned(obj, options, context, lambda: found)
             if again.operations:
                 raise ProofFailed("stable", f"a second run would change {again.operations[0]['path']} again")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpu2dra import Keep
+from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.walk import Problem, holds
 
@@ -17,6 +21,8 @@ _SIGNS: dict[Keep, tuple[str, ...]] = {
     Keep.FLUX: ("kustomize.toolkit.fluxcd.io/",),
 }
 """What stands in a repository that the tool applies."""
+_SOURCES = ("OCIRepository", "HelmChart")
+_LARGEST = 1024 * 1024
 
 
 class Surroundings:
@@ -25,11 +31,37 @@ class Surroundings:
     def __init__(self) -> None:
         self._top_of = cache(git.top_of)
         self._tools = cache(_tools)
+        self._sources = cache(_sources)
 
     def keeps(self, path: Path) -> tuple[Keep, ...]:
         """Return the tools that apply the repository of `path` and prune what it no longer holds."""
         top = self._top_of(path.parent)
         return self._tools(top) if top else ()
+
+    def chart_sources(self, path: Path) -> Iterator[Any]:
+        """Yield the objects in the repository of `path` by which releases name a chart, the nearest to it first."""
+        top = self._top_of(path.parent)
+        found = self._sources(top) if top else ()
+        for _, obj in sorted(found, key=lambda each: _distance(path, each[0])):
+            yield obj
+
+
+def _sources(top: Path) -> tuple[tuple[Path, Any], ...]:
+    """Return the OCIRepositories and HelmCharts of Flux in a repository, each with its file."""
+    from gpu2dra_migrate.manifest import objects  # noqa: PLC0415 - it needs what asks here
+
+    answer = git.grep(top, [f"kind: {kind}" for kind in _SOURCES], *git.MANIFESTS)
+    found: list[tuple[Path, Any]] = []
+    for path in answer[0] if answer else ():
+        with suppress(Unreadable):
+            read = objects(read_text(path, _LARGEST))
+            found += [(path, obj) for obj in read if isinstance(obj, dict) and obj.get("kind") in _SOURCES]
+    return tuple(found)
+
+
+def _distance(path: Path, other: Path) -> int:
+    """Return how many folders lie between two files."""
+    return os.path.relpath(other, path.parent).count(os.sep)
 
 
 def _tools(top: Path) -> tuple[Keep, ...]:

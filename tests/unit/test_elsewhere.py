@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from textwrap import indent
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpu2dra import ApiVersion, Options
 from gpu2dra.policy.load import load
+from gpu2dra_migrate.config import Config
 from gpu2dra_migrate.elsewhere.releases import Version, releases, version_of
 from gpu2dra_migrate.manifest import Conversion, convert, objects
+from gpu2dra_migrate.runner import Mode, Settings, run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 HEAD = """\
 apiVersion: helm.toolkit.fluxcd.io/API
@@ -353,7 +360,7 @@ def test_an_application_set_is_read_as_well() -> None:
     (application_,) = objects(application("ollama", OLLAMA))
     spec = application_.pop("spec")
     application_ |= {"kind": "ApplicationSet", "spec": {"template": {"spec": {"sources": [{}, spec["source"]]}}}}
-    (found,) = releases(application_, [])
+    (found,) = releases(application_, tuple)
     assert (found.base, found.chart, found.text) == ("/spec/template/spec/sources/1/helm/values", "ollama", OLLAMA)
 
 
@@ -384,7 +391,7 @@ def test_a_helmfile(more: str, expected: list[str]) -> None:
         release("app-template", "controllers: [1]\n"),
         release("app-template", "controllers: {a: 1, b: {containers: [1]}}\n"),
         release("ollama", "ollama: {gpu: [1]}\nresources: 3\n"), release("ray-cluster", "head: 3\nworker: [1]\n"),
-        release("llm-d-modelservice", "decode: [1]\nprefill: {containers: {a: 1}}\n"),
+        release("llm-d-modelservice", "accelerator: {type: cpu}\ndecode: [1]\nprefill: {containers: {a: 1}}\n"),
     ],
 )  # fmt: skip
 def test_odd_shapes_give_nothing_and_no_traceback(text: str) -> None:
@@ -418,5 +425,49 @@ def test_versions(text: Any, expected: Version | None) -> None:
 def test_the_chart_behind_a_reference(other: Any, expected: tuple[str, int | None]) -> None:
     (obj,) = objects(release("app-template", MAIN))
     obj["spec"]["chartRef"] = {"kind": "OCIRepository", "name": "charts"}
-    (found,) = releases(obj, [{"metadata": {"name": "charts"}, **other}])
+    (found,) = releases(obj, lambda: [None, {"metadata": {"name": "charts"}, **other}])
     assert (found.chart, found.version and found.version.low[0]) == expected
+
+
+def test_the_chart_may_stand_in_another_file_of_the_repository(tmp_path: Path) -> None:
+    source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: app-template}\nspec:\n"
+    source += "  url: oci://example.com/charts/app-template\n  ref: {tag: TAG}\n"
+    reference = "  chartRef: {kind: OCIRepository, name: app-template}\n"
+    text = re.sub("  chart:\n(?:    .*\n)+", reference, release("app-template", TWO))
+    tags = {"old": "3.7.3", "new": "5.1.0"}
+    for name, tag in tags.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "helmrelease.yaml").write_text(text)
+        (folder / "ocirepository.yaml").write_text(source.replace("TAG", tag))
+    (tmp_path / "new" / "deeper").mkdir()
+    (tmp_path / "new" / "deeper" / "helmrelease.yaml").write_text(text)
+    settings = Settings(mode=Mode.CHECK, options=Options(), max_size=Config().max_size)
+
+    def found() -> dict[str, set[str]]:
+        results = run([tmp_path], settings)
+        return {
+            each.path.relative_to(tmp_path).as_posix(): {item.finding.code for item in each.findings}
+            for each in results
+            if each.findings
+        }
+
+    alone = {f"{name}/helmrelease.yaml": {"DRA450"} for name in ("new", "new/deeper", "old")}
+    assert found() == alone, "outside a repository nobody looks at other files"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    assert found() == {**alone, "new/helmrelease.yaml": {"DRA001"}, "new/deeper/helmrelease.yaml": {"DRA001"}}
+
+
+def test_a_chart_that_asks_by_itself_converts_where_its_file_is_looked_at() -> None:
+    decode = "decode:\n  parallelism: {tensor: 4}\n  containers: [{name: vllm}]\nprefill: {create: false}\n"
+    done = convert(release("llm-d-modelservice", decode), Options())
+    assert values_of(done)["accelerator"]["dra"] is True
+    assert "4 × nvidia.com/gpu in decode" in done.findings[0].finding.message
+    for values, expected in (
+        ("a: 1\n", ["DRA451"]),
+        ("accelerator: {type: cpu}\n", []),
+        ("accelerator: {dra: true}\n", []),
+    ):
+        assert codes(convert(release("llm-d-modelservice", values), Options())) == expected
+    done = convert(release("ollama", "ollama: {gpu: {enabled: true, number: 3}}\n"), Options())
+    assert values_of(done) == {"ollama": {"gpu": {"enabled": True, "number": 3, "draEnabled": True}}}

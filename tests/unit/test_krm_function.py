@@ -244,3 +244,27 @@ def test_too_much() -> None:
 )
 def test_json_path(place: str, path: str) -> None:
     assert json_path(place) == path
+
+
+def test_values_of_a_known_chart_convert_as_well() -> None:
+    text = """\
+apiVersion: config.kubernetes.io/v1
+kind: ResourceList
+items:
+- apiVersion: helm.toolkit.fluxcd.io/v2
+  kind: HelmRelease
+  metadata: {name: app, annotations: {config.kubernetes.io/path: app.yaml}}
+  spec:
+    chartRef: {kind: OCIRepository, name: source}
+    values:
+      controllers: {main: {containers: {app: {resources: {limits: {nvidia.com/gpu: 1}}}}}}
+- apiVersion: source.toolkit.fluxcd.io/v1
+  kind: OCIRepository
+  metadata: {name: source}
+  spec: {url: oci://example.com/app-template, ref: {tag: 5.0.0}}
+"""
+    found = read(run(text))
+    template, release, _ = found["items"]
+    assert template["metadata"]["annotations"]["config.kubernetes.io/path"] == "app.yaml"
+    claims = [{"name": "gpu", "resourceClaimTemplateName": template["metadata"]["name"]}]
+    assert release["spec"]["values"]["controllers"]["main"]["pod"]["resourceClaims"] == claims

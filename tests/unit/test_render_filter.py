@@ -204,3 +204,12 @@ def test_many_documents_are_converted_one_by_one() -> None:
 def test_the_plugin_has_the_version_of_the_tool(root: Path) -> None:
     plugin = objects((root / "migrate/plugins/helm/plugin.yaml").read_text("utf-8"))[0]
     assert plugin["version"] == __version__
+
+
+def test_what_helm_takes_and_our_parser_refuses_converts_all_the_same() -> None:
+    odd = POD.replace("    resources:", "    args: [--url, http://host:80] # where\n    resources:")
+    done = run(helm_like(odd, PLAIN[3]))
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert "args: [--url, 'http://host:80'] # where\n" in done.stdout
+    assert done.stdout.endswith(PLAIN[3])
+    assert [obj["kind"] for obj in objects(sources(done.stdout)[1][1])] == ["Pod"]

@@ -27,11 +27,13 @@ def modelservice(release: Release, options: Options, context: Context) -> Outcom
     values = release.values
     keys = {role: _keys(mapping(values.get(role)), role) for role in _ROLES}
     outcome.seen |= keys["decode"] | keys["prefill"]
-    if not outcome.seen:
+    accelerator = mapping(values.get("accelerator"))
+    if not outcome.seen and (accelerator.get("dra") is True or accelerator.get("type", "nvidia") != "nvidia"):
         return outcome
+    places = outcome.seen or {"/decode"}  # the chart asks for GPUs by itself
     roles = [role for role in _ROLES if mapping(values.get(role)).get("create", True) is not False]
     if why := _unclear(values, roles):
-        outcome.refuse(outcome.seen, "DRA451", f"llm-d-modelservice: {why}.")
+        outcome.refuse(places, "DRA451", f"llm-d-modelservice: {why}.")
         return outcome
     needs: dict[str, Asked] = {}
     for role in roles:
@@ -40,7 +42,7 @@ def modelservice(release: Release, options: Options, context: Context) -> Outcom
     if not all(each.made for each in needs.values()):
         return outcome
     if why := _unequal(values, needs):
-        outcome.refuse(outcome.seen, "DRA451", f"llm-d-modelservice: {why}.")
+        outcome.refuse(places, "DRA451", f"llm-d-modelservice: {why}.")
         return outcome
     outcome.add(_switched(release, needs, keys, options))
     return outcome

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from gpu2dra import Access, Context, Finding, Object, Operation, Options, Plan
 from gpu2dra.places import elsewhere
 from gpu2dra.pointers import replace as replaced
 from gpu2dra_migrate.elsewhere.outcome import Outcome
 from gpu2dra_migrate.elsewhere.post_renderers import with_patches
-from gpu2dra_migrate.elsewhere.releases import Release, Version, releases
+from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, releases
 from gpu2dra_migrate.elsewhere.sketch import rooted
 from gpu2dra_migrate.elsewhere.table import CHARTS, Known
 from gpu2dra_migrate.errors import FileError
@@ -21,10 +19,11 @@ from gpu2dra_migrate.text.proof import prove
 from gpu2dra_migrate.text.values import to_data
 
 
-def plan_releases(obj: Object, options: Options, context: Context, beside: Sequence[Any] = ()) -> Plan:
+def plan_releases(obj: Object, options: Options, context: Context, beside: Beside = tuple) -> Plan:
     """Return how the values in `obj` ask by claims: those of charts that are known; all others are reported.
 
-    `beside` are the objects of the same file. An object without values gives an empty plan, but for findings.
+    `beside` gives the objects around it, the nearest first; it is asked only where a chart stands in one of them. An
+    object without values gives an empty plan, but for findings.
     """
     operations: list[Operation] = []
     templates: list[Object] = []

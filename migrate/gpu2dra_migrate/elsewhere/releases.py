@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from gpu2dra.pointers import pointer
 
 _FLUX = "helm.toolkit.fluxcd.io/"
 _ARGO = "argoproj.io/"
+Beside = Callable[[], Iterable[Any]]
 _POST_RENDERED = ("v2", "v2beta2")
 """Versions of HelmRelease whose postRenderers take kustomize's `patches`."""
 _VERSION = re.compile(r"\s*(?P<operator>\^|~|=|>=|)\s*v?(?P<major>\d+)(?:\.(?P<minor>\d+))?(?:\.(?P<patch>\d+))?")
@@ -58,8 +59,8 @@ class Release:
     spec: Mapping[str, Any] = field(default_factory=dict)
 
 
-def releases(obj: Object, beside: Sequence[Any]) -> Iterator[Release]:
-    """Yield the releases in `obj` that have values in it; `beside` are the objects of the same file.
+def releases(obj: Object, beside: Beside) -> Iterator[Release]:
+    """Yield the releases in `obj` that have values in it; `beside` gives objects around it, the nearest first.
 
     A string of values is yielded with empty `values`, to be parsed by who wants them.
     """
@@ -75,7 +76,7 @@ def releases(obj: Object, beside: Sequence[Any]) -> Iterator[Release]:
 # Flux
 
 
-def _flux(obj: Object, version: str, beside: Sequence[Any]) -> Iterator[Release]:
+def _flux(obj: Object, version: str, beside: Beside) -> Iterator[Release]:
     spec, metadata = mapping(obj.get("spec")), mapping(obj.get("metadata"))
     values = spec.get("values")
     if not isinstance(values, dict):
@@ -97,19 +98,17 @@ def _flux(obj: Object, version: str, beside: Sequence[Any]) -> Iterator[Release]
     )  # fmt: skip
 
 
-def _flux_chart(spec: Mapping[str, Any], beside: Sequence[Any]) -> tuple[str, object]:
+def _flux_chart(spec: Mapping[str, Any], beside: Beside) -> tuple[str, object]:
     """Return name and version of the chart of a HelmRelease, as far as it and the objects beside it say them."""
     reference = mapping(spec.get("chartRef"))
     if not reference:
         inner = mapping(mapping(spec.get("chart")).get("spec"))
         packed = mapping(inner.get("sourceRef")).get("kind") not in ("GitRepository", "Bucket")
         return last_part(inner.get("chart")), inner.get("version") if packed else None
-    for other in beside:
-        found = mapping(other)
-        if found.get("kind") == reference.get("kind") and mapping(found.get("metadata")).get("name") == reference.get(
-            "name"
-        ):
-            source = mapping(found.get("spec"))
+    wanted = (reference.get("kind"), reference.get("name"))
+    for other in map(mapping, beside()):
+        if (other.get("kind"), mapping(other.get("metadata")).get("name")) == wanted:
+            source = mapping(other.get("spec"))
             if "chart" in source:
                 return last_part(source.get("chart")), source.get("version")
             named = mapping(source.get("ref"))

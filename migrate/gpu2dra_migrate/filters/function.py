@@ -16,6 +16,7 @@ from gpu2dra import Keep, Object, Severity
 from gpu2dra_migrate.errors import YamlSyntaxError
 from gpu2dra_migrate.files import Unreadable, decode
 from gpu2dra_migrate.filters.command import MAX_SIZE
+from gpu2dra_migrate.filters.flow_urls import with_quoted_urls
 from gpu2dra_migrate.filters.function_config import options_of
 from gpu2dra_migrate.filters.resource_list import Converted, convert_list
 from gpu2dra_migrate.output import Exit
@@ -40,7 +41,7 @@ def krm_function(flags: Flags, keep: Sequence[Keep]) -> int:
     if len(raw) > limit:
         return _refused(f"{len(raw):,} bytes came in, more than {limit:,}; raise --max-size")
     try:
-        text = decode(raw)
+        text = with_quoted_urls(decode(raw))
         documents, data = resource_list(text)
     except Unreadable as error:
         return _refused(error.message)

@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from gpu2dra import Context, Finding, Keep, Options
 from gpu2dra.codes import finding
+from gpu2dra_migrate.filters.flow_urls import with_quoted_urls
 from gpu2dra_migrate.manifest import Conversion, Located, convert, objects, with_neighbours
 from gpu2dra_migrate.search.discover import may_hold_legacy
 from gpu2dra_migrate.text.emit import documents_text
@@ -78,7 +79,7 @@ def _converted(piece: str, line: int, options: Options, context: Context, result
     """Return one document converted, its templates before it under the same head; add to `result`."""
     match = _HEAD.match(piece)
     head = match[0] if match else ""
-    done = convert(piece[len(head) :], options, context)
+    done = convert(with_quoted_urls(piece[len(head) :]), options, context)
     above = line + head.count("\n")
     result.findings += [_placed(item, above) for item in done.findings]
     if done.text is None:
