@@ -15,6 +15,7 @@ from gpu2dra_webhook.decisions import Decision, Outcome, Reason, failed, no_temp
 from gpu2dra_webhook.metrics import Metrics
 from gpu2dra_webhook.ports import OwnerReference, Recorder, StoreError, TemplateStore, View
 from gpu2dra_webhook.reviews import BadReview, Review, decode, encode
+from gpu2dra_webhook.room import Room
 from gpu2dra_webhook.settings import Settings
 
 _log = logging.getLogger(__name__)
@@ -35,14 +36,16 @@ class Mutator:
     metrics: Metrics
     policy: Callable[[], Policy]
     _noticed: set[str] = field(default_factory=set)
+    _room: Room = field(default_factory=Room)
 
     def __call__(self, body: bytes, timeout: float) -> bytes:
         """Return the answer to the review in `body` before `timeout` seconds are over.
 
-        Raises BadReview for what is no review. Whatever else goes wrong becomes an answer, by the operator's choice.
+        Raises BadReview for what is no review, or too large for one. Whatever else goes wrong becomes an answer, by
+        the operator's choice.
         """
         began = time.monotonic()
-        with self.metrics.in_flight():
+        with self.metrics.in_flight(), self._room.taken(body):
             review = decode(body)
             decision = self._decide(review, began + timeout)
             notices = self._news(decision)

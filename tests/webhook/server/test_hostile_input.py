@@ -7,11 +7,13 @@ import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from webhook.server.running import JSON, Answer, Client, Webhook, body, pod, request, review
+from gpu2dra_webhook.room import ROOM, weight
+from webhook.server.running import JSON, Answer, Client, Webhook, Webhooks, body, pod, request, review
 
 MEBIBYTE = 2**20
 LIMIT = 7 * MEBIBYTE
@@ -342,3 +344,46 @@ def test_a_pod_with_large_fields_is_answered(webhook: Webhook) -> None:
     large = pod()
     large["spec"]["containers"][0]["args"] = ["x" * 6 * MEBIBYTE]
     assert "patch" in response(webhook, body(large))
+
+
+CONTAINER_MEMORY = 256 * MEBIBYTE
+"""What the chart allows a replica; above it the kernel ends the process."""
+
+
+def peak(webhook: Webhook) -> int:
+    """Return the most memory that the process has ever had, in bytes."""
+    status = Path(f"/proc/{webhook.daemons.pids()[webhook.name]}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024
+
+
+def filled(value: bytes, size: int) -> bytes:
+    """Return a review of about `size` bytes whose pod has a list of this value again and again."""
+    frame = body(pod(x="HERE"))
+    count = (size - len(frame)) // (len(value) + 1)
+    return frame.replace(b'"HERE"', b"[%s]" % b",".join([value] * count))
+
+
+SMALL_VALUES = [b"{}", b"[]", b'{"":0}', b'{"":{"":{"":{"":{"":0}}}}}', b"[[[[[[0]]]]]]", b'"a"', b"0"]
+
+
+@pytest.mark.parametrize("value", SMALL_VALUES)
+def test_many_small_values_are_refused_before_they_take_memory(webhooks: Webhooks, value: bytes) -> None:
+    with webhooks.running() as webhook:
+        with webhook.client() as client:
+            content = filled(value, LIMIT)
+            client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(content))}) + content)
+            assert_refused(client, 413, "The review holds too many values.")
+            # One that just fits is answered, on a connection that is as good as before.
+            fits = filled(value, int(0.99 * LIMIT * (ROOM // 2) / weight(content)))
+            assert client.post(fits).json["response"]["allowed"] is True
+        assert peak(webhook) < CONTAINER_MEMORY * 0.7
+
+
+@pytest.mark.parametrize("text", ["x", "\N{FIRE}", "x" * 99 + "\N{FIRE}"])
+def test_a_long_text_is_answered_within_the_memory_of_the_container(webhooks: Webhooks, text: str) -> None:
+    note = pod()
+    note["metadata"]["annotations"] = {"note": text * (3 * MEBIBYTE // len(text.encode()))}
+    content = json.dumps(review(note), ensure_ascii=False).encode()
+    with webhooks.running() as webhook, webhook.client() as client:
+        assert "patch" in client.post(content).json["response"]
+        assert peak(webhook) < CONTAINER_MEMORY * 0.7
