@@ -42,6 +42,7 @@ def read_record(metadata: Mapping[str, Any], spec: Object) -> Record:
         return Record()
     try:
         data = json.loads(text)
+        canonical_json(data).encode()  # JSON can spell half a character, which nothing can write again
     except (ValueError, RecursionError):
         return Record()
     if not isinstance(data, dict):

@@ -108,6 +108,8 @@ def test_a_copied_annotation_serves_nobody(spec: Any) -> None:
         '{"containers": {"main": 1}, "templates": {"gpu-1": 1}}',
         "9" * 5000,
         "NaN",
+        r'{"containers": {}, "templates": {"\ud800": {}}}',
+        r'{"containers": {}, "templates": {"gpu-1": {"spec": "\ud800"}}}',
     ],
 )
 def test_a_spoilt_annotation_is_an_empty_record(text: object) -> None:

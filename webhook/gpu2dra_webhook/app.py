@@ -13,6 +13,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from gpu2dra_webhook.durations import seconds
+from gpu2dra_webhook.logs import fault
 from gpu2dra_webhook.metrics import CONTENT_TYPE as METRICS_CONTENT_TYPE
 from gpu2dra_webhook.readiness import Readiness
 from gpu2dra_webhook.reviews import BadReview
@@ -128,7 +129,7 @@ def _status(error: Exception) -> tuple[int, str]:
         return error.status, error.message
     if isinstance(error, HTTPException):
         return error.code or 500, error.name.lower()
-    _log.error("uncaught", exc_info=error)
+    _log.error("uncaught", extra=fault(error))
     return 500, "an error in the webhook; its log says more"
 
 

@@ -11,6 +11,7 @@ import logging
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,11 @@ def set_up(level: LogLevel, style: LogFormat, stream: io.TextIOBase | Any = None
 def _log_unraisable(log: logging.Logger, event: sys.UnraisableHookArgs) -> None:
     if not sys.is_finalizing():  # then nothing can be logged any more, and nobody is there to care
         log.error("unraisable", exc_info=event.exc_value)
+
+
+def fault(error: BaseException) -> dict[str, str]:
+    """Return the fields that tell of an error in our own code without its text, which may quote a pod."""
+    return {"error": type(error).__name__, "trace": "".join(traceback.format_tb(error.__traceback__))}
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

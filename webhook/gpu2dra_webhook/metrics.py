@@ -29,7 +29,7 @@ _COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "certificate_reloads": ("Times that the served certificate was exchanged", ("result",)),
     "ca_bundle_patches": ("Patches of the caBundle in the webhook configuration", ("result",)),
     "policy_reloads": ("Times that the policy file was read again", ("result",)),
-    "events_dropped": ("Events that were not recorded, because too many waited or the API refused them", ()),
+    "events_dropped": ("Events that were not recorded, because they were too many or the API refused them", ()),
     "connection_deadlines": ("Connections cut off because a client was too slow, by what it was in", ("kind",)),
     "connections_closed": ("Connections closed to make room for others, or for want of memory", ("kind",)),
     "http_errors": ("Requests refused before admission, by HTTP status", ("status",)),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 import time
-import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from gpu2dra import CODES
 from gpu2dra.policy import Policy
 from gpu2dra_webhook.admission import decide
 from gpu2dra_webhook.decisions import Decision, Outcome, Reason, failed, no_template
+from gpu2dra_webhook.logs import fault
 from gpu2dra_webhook.metrics import Metrics
 from gpu2dra_webhook.ports import OwnerReference, Recorder, StoreError, TemplateStore, View
 from gpu2dra_webhook.reviews import BadReview, Review, decode, encode
@@ -23,6 +24,11 @@ _log = logging.getLogger(__name__)
 CONVERTED_EVENT = "GPUConverted"
 NOT_CONVERTED_EVENT = "GPUNotConverted"
 _OPERATIONS = frozenset({"CREATE", "UPDATE"})
+_UNTOLD = frozenset({Reason.NAMESPACE_UNKNOWN, Reason.TERMINATING})
+"""No Event can stand there, or whoever reaches the port could have Events written in any namespace. An update is told
+of to nobody for the same reason: whether its namespace has opted in is not asked, since its pod is ours already."""
+_LONGEST_PART = 253
+"""Letters that a name may have in Kubernetes; Events wait, and remember whom they told."""
 
 
 @dataclass(slots=True)
@@ -47,27 +53,25 @@ class Mutator:
         began = time.monotonic()
         with self.metrics.in_flight(), self._room.taken(body):
             review = decode(body)
-            decision = self._decide(review, began + timeout)
-            notices = self._news(decision)
-            answer = encode(review, decision.answer(notices))
+            decision, answer = self._answered(review, began + timeout)
         operation = review.operation if review.operation in _OPERATIONS else "other"
         self.metrics.reviewed(operation, str(decision.outcome), str(decision.reason), time.monotonic() - began)
         return answer
 
-    def _decide(self, review: Review, deadline: float) -> Decision:
+    def _answered(self, review: Review, deadline: float) -> tuple[Decision, bytes]:
         try:
             decision = self._carry_out(review, deadline)
+            answer = encode(review, decision.answer(self._news(decision)))
             self._tell(review, decision)
         except BadReview:
             raise
         except Exception as error:  # noqa: BLE001 - our own fault must not become an HTTP error without an explanation
-            # Without the error's own text: it may quote the pod.
-            frames = "".join(traceback.format_tb(error.__traceback__))
-            _log.error("exception in admission", extra={"error": type(error).__name__, "trace": frames})
+            _log.error("exception in admission", extra=fault(error))
             self.metrics.failed("admission")
             why = "an error in the webhook; its log says more"
-            return failed(Reason.EXCEPTION, why, self.settings.on_api_failure)
-        return decision
+            decision = failed(Reason.EXCEPTION, why, self.settings.on_api_failure)
+            answer = encode(review, decision.answer())
+        return decision, answer
 
     def _carry_out(self, review: Review, deadline: float) -> Decision:
         """Decide, and have the templates made that the decision asks for."""
@@ -84,17 +88,19 @@ class Mutator:
         return decision
 
     def _tell(self, review: Review, decision: Decision) -> None:
-        """Record an Event on the pod's owner and write the log; a dry run has no side effects."""
+        """Write the log, and an Event on the owner of a new pod; a dry run has no side effects."""
         names = [template["metadata"]["name"] for template in decision.templates]
         fields: dict[str, Any] = {
             "operation": review.operation, "namespace": review.namespace, "outcome": str(decision.outcome),
             "reason": str(decision.reason), "templates": names, "dry_run": bool(review.dry_run), "uid": review.uid,
         }  # fmt: skip
-        if decision.why:
+        if decision.reason in CODES:  # what a finding says quotes the pod: its code has to do
+            _log.info("not converted", extra=fields)
+        elif decision.why:
             _log.info("not converted: %s", decision.why, extra=fields)
         else:
             _log.debug("decided", extra=fields)
-        if review.dry_run:
+        if review.dry_run or review.operation != "CREATE" or decision.reason in _UNTOLD:
             return
         owner = _owner(review)
         if decision.why:
@@ -114,12 +120,12 @@ class Mutator:
 
 
 def _owner(review: Review) -> OwnerReference | None:
-    """Return the controller of the pod, None for one that was made by hand."""
+    """Return the controller of the pod; None for a pod that was made by hand, or for what is no controller's name."""
     metadata = (review.object or {}).get("metadata")
     references = metadata.get("ownerReferences") if isinstance(metadata, dict) else None
     for reference in references if isinstance(references, list) else ():
         if isinstance(reference, dict) and reference.get("controller") is True:
             parts = [reference.get(key) for key in ("apiVersion", "kind", "name", "uid")]
-            if all(isinstance(part, str) and part for part in parts):
+            if all(isinstance(part, str) and 0 < len(part) <= _LONGEST_PART for part in parts):
                 return OwnerReference(*map(str, parts))
     return None

@@ -65,6 +65,9 @@ class _Body(msgspec.Struct, rename="camel"):
     request: msgspec.Raw = msgspec.Raw(b"null")
 
 
+_LONGEST: Mapping[str, int] = MappingProxyType({"uid": 128, "namespace": 63, "operation": 16})
+"""Most letters of what is kept or logged: an API server sends a UUID, a DNS label and one of four words."""
+
 _body = msgspec.json.Decoder(_Body)
 _review = msgspec.json.Decoder(Review)
 
@@ -123,6 +126,9 @@ def decode(body: bytes) -> Review:
         raise BadReview(f"The body is no JSON: {shown(str(error))}.") from error
     if not review.uid:
         raise BadReview("The review has no request.uid.")
+    for name, most in _LONGEST.items():
+        if len(getattr(review, name)) > most:
+            raise BadReview(f"request.{name} has more than {most} letters.")
     return review
 
 

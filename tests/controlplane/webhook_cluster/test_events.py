@@ -69,7 +69,7 @@ def test_long_names_and_messages_fit(cluster: Cluster, run: Run) -> None:
 def held(gate: Gate) -> Iterator[tuple[EventRecorder, Metrics]]:
     """Return a recorder whose API server does not answer until the test ends."""
     api, metrics = client.connect(gate.kubeconfig), Metrics()
-    recorder = EventRecorder(api, metrics, "webhook", quiet=0)
+    recorder = EventRecorder(api, metrics, "webhook", quiet=0, burst=2000)
     gate.hold()
     recorder.start()
     yield recorder, metrics

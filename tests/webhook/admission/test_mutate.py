@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from gpu2dra import Object
+from gpu2dra import Object, Plan
 from gpu2dra.devices import Device
 from gpu2dra.policy import Policy, Rule
 from gpu2dra_webhook.memory import FixedView, MemoryStore, NoRecorder
-from gpu2dra_webhook.ports import DeviceClassState, OwnerReference, StoreError, StoreProblem
+from gpu2dra_webhook.ports import DeviceClassState, NamespaceState, OwnerReference, StoreError, StoreProblem
 from gpu2dra_webhook.reviews import BadReview
 from gpu2dra_webhook.settings import Settings
 from unit.build import GPU, container, pod
-from webhook.admission.asking import NAMESPACE, UID, Webhook, body, patched
+from webhook.admission.asking import NAMESPACE, UID, Webhook, body, namespaces, patched
 
 ALLOW = Settings(on_api_failure="allow")
 TEMPLATE = "gpu-91eca471"
@@ -194,6 +194,60 @@ def test_what_is_nobodys_business_is_no_event() -> None:
     assert webhook.events.seen == []
 
 
+def test_nobody_has_events_written_in_a_namespace_that_is_not_known_or_going() -> None:
+    gone = NamespaceState(NAMESPACE, {"gpu2dra.dev/convert": "true"}, terminating=True)
+    for view, reason in ((FixedView(namespaces={}), "namespace-unknown"), (namespaces(gone), "terminating")):
+        webhook = Webhook(view=view)
+        assert webhook.ask(one(ownerReferences=[OWNER]))["auditAnnotations"]["reason"] == reason
+        assert webhook.events.seen == []
+
+
+@pytest.mark.parametrize("text", ["{}", json.dumps({"containers": {"main": {GPU: 1}}, "templates": {TEMPLATE: {}}})])
+def test_an_update_is_no_event_since_its_namespace_was_not_looked_at(text: str) -> None:
+    webhook = Webhook(view=namespaces())
+    before = one(ownerReferences=[OWNER], annotations={"gpu2dra.dev/converted": text})
+    for change in (one(ownerReferences=[OWNER]), pod(container("main", "x"), meta={"ownerReferences": [OWNER]})):
+        response = webhook.ask(change, "UPDATE", old=before)
+        assert response["auditAnnotations"]["outcome"] == "unconverted"
+        assert response["warnings"]
+    assert webhook.events.seen == []
+
+
+HALF = r"\ud83d"
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        f'{{"containers": {{}}, "templates": {{"{HALF}": {{}}}}}}',
+        f'{{"containers": {{}}, "templates": {{"x": {{"spec": "{HALF}"}}}}}}',
+    ],
+)
+def test_half_a_character_in_a_record_is_no_record(record: str) -> None:
+    obj = one(annotations={"gpu2dra.dev/converted": record})
+    response = Webhook().ask(obj)
+    assert response["auditAnnotations"] == {"outcome": "converted", "reason": "none", "templates": TEMPLATE}
+    assert json.loads(patched(obj, response)["metadata"]["annotations"]["gpu2dra.dev/converted"])["containers"] == {
+        "main": {GPU: 1}
+    }
+
+
+@pytest.mark.parametrize(("settings", "allowed"), [(Settings(), False), (ALLOW, True)])
+def test_what_cannot_be_written_is_an_answer_too(
+    settings: Settings, allowed: bool, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def plans(pod: Object, options: object, context: object) -> Plan:
+        return Plan(operations=({"op": "add", "path": "/x", "value": f"{SECRET}\ud83d"},))
+
+    monkeypatch.setattr("gpu2dra_webhook.admission.plan", plans)
+    webhook = Webhook(settings)
+    response = webhook.ask(one(ownerReferences=[OWNER]))
+    assert (response["allowed"], response["auditAnnotations"]["reason"]) == (allowed, "exception")
+    assert webhook.counted() == ["CREATE error exception"]
+    assert webhook.events.seen == []
+    assert SECRET not in caplog.text
+
+
 @pytest.mark.parametrize(
     "references",
     [
@@ -204,6 +258,7 @@ def test_what_is_nobodys_business_is_no_event() -> None:
         [OWNER | {"controller": False}],
         [OWNER | {"uid": ""}],
         [OWNER | {"name": ["a"]}],
+        *([OWNER | {key: "x" * 254}] for key in ("apiVersion", "kind", "name", "uid")),
         [{key: OWNER[key] for key in OWNER if key != "kind"}],
     ],
 )
@@ -236,6 +291,32 @@ def test_the_log_holds_no_pod_contents(settings: Settings, caplog: pytest.LogCap
         Webhook(settings, view).ask(pod(secret, meta={"annotations": {"a": SECRET}, "labels": {"b": SECRET}}))
     assert len(caplog.records) == 3
     assert SECRET not in "".join(str(vars(record)) for record in caplog.records)
+
+
+ASKING_AT_LENGTH = 300_000
+TELLING: Sequence[tuple[str, Object]] = (
+    ("DRA203", pod(container("main", 1), nodeName=SECRET)),
+    ("DRA206", pod(container("main", 1), schedulerName=SECRET)),
+    ("DRA301", pod(container("main", SECRET))),
+    ("DRA305", one(annotations={"gpu-fraction": f"{SECRET} {'x' * ASKING_AT_LENGTH}"})),
+    ("DRA306", pod(container("main", 1), nodeSelector={"nvidia.com/gpu.product": f"{SECRET}-SHARED"})),
+)
+"""Pods of which a finding's message quotes something, by the finding's code."""
+
+
+@pytest.mark.parametrize(("code", "obj"), TELLING)
+def test_what_a_finding_quotes_of_a_pod_is_told_to_its_user_and_not_logged(
+    code: str, obj: Object, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    webhook = Webhook()
+    response = webhook.ask(obj)
+    assert response["auditAnnotations"]["reason"] == code
+    assert SECRET in "".join(response["warnings"])
+    (record,) = caplog.records
+    assert (record.message, vars(record)["reason"]) == ("not converted", code)
+    assert SECRET not in str(vars(record))
+    assert len(str(vars(record))) < 3000
 
 
 def test_the_log_tells_what_became_of_a_pod(caplog: pytest.LogCaptureFixture) -> None:

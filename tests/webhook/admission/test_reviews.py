@@ -91,6 +91,12 @@ def test_what_is_no_review_is_refused_with_a_short_reason(data: bytes, message: 
     assert refused(data) == message
 
 
+@pytest.mark.parametrize(("field", "most"), [("uid", 128), ("namespace", 63), ("operation", 16)])
+def test_what_is_kept_of_a_review_is_short(field: str, most: int) -> None:
+    assert getattr(decode(body({}, **{field: "ü" * most})), field) == "ü" * most
+    assert refused(body({}, **{field: "ü" * (most + 1)})) == f"request.{field} has more than {most} letters."
+
+
 @pytest.mark.parametrize("missing", ["uid", "kind", "resource", "operation"])
 def test_a_field_that_every_request_has_must_be_there(missing: str) -> None:
     data = request({})

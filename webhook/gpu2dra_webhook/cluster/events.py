@@ -24,6 +24,9 @@ _WAITING = 1000
 _QUIET = 600.0
 """Seconds for which the same reason is not told again of the same owner."""
 _REMEMBERED = 4096
+_BURST = 100
+_PER_SECOND = 1.0
+"""So many at once, and so many in the long run: an Event is kept for an hour, and uids of owners can be made up."""
 _TIMEOUT = 5.0
 _LAST_WORDS = 2.0
 _TICK = 0.5
@@ -37,7 +40,7 @@ _LONGEST_OWNER = 253 - 33
 class EventRecorder:
     """Fulfils `ports.Recorder`: a bounded queue, and a thread that writes from it."""
 
-    def __init__(self, api: Api, metrics: Metrics, pod_name: str, quiet: float = _QUIET) -> None:
+    def __init__(self, api: Api, metrics: Metrics, pod_name: str, quiet: float = _QUIET, burst: int = _BURST) -> None:
         """`pod_name` is what the Events name as their source's instance."""
         self._api = api
         self._metrics = metrics
@@ -46,6 +49,9 @@ class EventRecorder:
         self._queue: queue.Queue[tuple[str, Object]] = queue.Queue(_WAITING)
         self._ends: float | None = None
         self._told: dict[tuple[str, str], float] = {}
+        self._burst = burst
+        self._allowed = float(burst)
+        self._counted_at = time.monotonic()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -62,24 +68,34 @@ class EventRecorder:
 
     def record(self, namespace: str, owner: OwnerReference | None, reason: str, message: str, *, warning: bool) -> None:
         """Record an Event on `owner` (nothing without one). Returns at once and never raises."""
-        if owner is None or not self._is_news(owner.uid, reason):
+        if owner is None:
             return
+        with self._lock:
+            if not self._is_news(owner.uid, reason):
+                return
+            if not self._may_write(owner.uid, reason):
+                self._metrics.event_dropped()
+                return
         try:
             self._queue.put_nowait((namespace, self._event(namespace, owner, reason, message, warning=warning)))
         except queue.Full:
             self._metrics.event_dropped()
 
     def _is_news(self, uid: str, reason: str) -> bool:
+        return self._told.get((uid, reason), -self._quiet) + self._quiet <= time.monotonic()
+
+    def _may_write(self, uid: str, reason: str) -> bool:
+        """Take one of the Events that may be written now, and note whom it tells; False when there is none."""
         now = time.monotonic()
-        with self._lock:
-            if self._told.get((uid, reason), -self._quiet) + self._quiet > now:
-                return False
-            if len(self._told) >= _REMEMBERED:
-                self._told = {key: at for key, at in self._told.items() if at + self._quiet > now}
-            if len(self._told) >= _REMEMBERED:  # more owners than that in a few minutes: then some are told again
-                self._told.clear()
-            self._told[uid, reason] = now
-            return True
+        self._allowed = min(self._burst, self._allowed + (now - self._counted_at) * _PER_SECOND)
+        self._counted_at = now
+        if self._allowed < 1:
+            return False
+        self._allowed -= 1
+        if len(self._told) >= _REMEMBERED:  # more than may be written in the time for which they are remembered
+            self._told = {key: at for key, at in self._told.items() if at + self._quiet > now}
+        self._told[uid, reason] = now
+        return True
 
     def _event(self, namespace: str, owner: OwnerReference, reason: str, message: str, *, warning: bool) -> Object:
         now = stamp(time.time())

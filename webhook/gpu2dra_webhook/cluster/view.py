@@ -144,8 +144,8 @@ class ClusterView:
             try:
                 where = path(f"/apis/{self.discovery.version}/namespaces", namespace, _PLURALS[kind], name)
                 found[kind, name] = _classes(self._api.read("GET", where, timeout=left))
-            except (ApiError, KeyError, ValueError) as error:
-                _log.info("cannot find out the DeviceClass of a claim: %s", error)
+            except (ApiError, KeyError, ValueError) as error:  # whose text has the claim's name, which the pod gives
+                _log.info("cannot find out the DeviceClass of a claim", extra={"error": type(error).__name__})
         return found
 
     def _turn(self) -> None:
