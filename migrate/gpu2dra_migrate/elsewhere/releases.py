@@ -116,6 +116,27 @@ def _flux_chart(spec: Mapping[str, Any], beside: Beside) -> tuple[str, object]:
     return text(reference.get("name")), None
 
 
+def claim_references(obj: Object) -> Iterator[tuple[str, str]]:
+    """Yield pointer and name of each ResourceClaimTemplate that the values of a HelmRelease name."""
+    if obj.get("kind") != "HelmRelease":
+        return
+    waiting: list[tuple[str, Any]] = [("/spec/values", mapping(obj.get("spec")).get("values"))]
+    while waiting:
+        place, value = waiting.pop()
+        if isinstance(value, dict):
+            name = value.get("resourceClaimTemplateName")
+            if isinstance(name, str):
+                yield pointer(place, "resourceClaimTemplateName"), name
+        members = value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ())
+        waiting += [(pointer(place, step), inner) for step, inner in members if isinstance(inner, dict | list)]
+
+
+def pods_namespace(obj: Object) -> str:
+    """Return the namespace of the pods of an object: a HelmRelease may send them to another than its own."""
+    target = text(mapping(obj.get("spec")).get("targetNamespace")) if obj.get("kind") == "HelmRelease" else ""
+    return target or text(mapping(obj.get("metadata")).get("namespace"))
+
+
 # Argo CD
 
 

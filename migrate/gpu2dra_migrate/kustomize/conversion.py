@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from gpu2dra import Context, Keep, Options
 from gpu2dra_migrate import manifest
@@ -51,13 +52,14 @@ class Conversion:
 
     def __init__(
         self, graph: Graph, members: list[Kustomization], tree: Tree, editable: Mapping[Path, Options],
-        keeps: Callable[[Path], tuple[Keep, ...]],
+        keeps: Callable[[Path], tuple[Keep, ...]], sources: Callable[[Path], Iterable[Any]],
     ) -> None:  # fmt: skip
         self._graph = graph
         self._members = members
         self._tree = tree
         self._editable = editable
         self._keeps = keeps
+        self._sources = sources
         self._nodes = list({node.folder: node for one in members for node in graph.closure(one)[0]}.values())
         self._options = next(iter(editable.values()))
         self._due: dict[Path, dict[Key, Wanted]] = {}
@@ -82,7 +84,7 @@ class Conversion:
             if one.component:
                 continue
             try:
-                self._due[one.folder] = wanted(self._tree.before(one), self._options)
+                self._due[one.folder] = wanted(self._tree.before(one), self._options, partial(self._sources, one.file))
             except BuildError as error:
                 self.outcome.problems[one.file] = unproven(self._graph, one, str(error))
                 for path in held_back(self._graph, one):
@@ -156,8 +158,9 @@ class Conversion:
     def _convert_resource(self, path: Path, node: Kustomization, work: Work) -> None:
         if path not in self.outcome.conversions:
             conversion = manifest.convert(
-                self._tree.text(path), self._editable[path], Context(), keep=lambda: self._keeps(path)
-            )
+                self._tree.text(path), self._editable[path], Context(), keep=lambda: self._keeps(path),
+                sources=lambda: self._sources(path),
+            )  # fmt: skip
             self.outcome.conversions[path] = conversion
             if conversion.text is not None:
                 self._tree.write(path, conversion.text, node)

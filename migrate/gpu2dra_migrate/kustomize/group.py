@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from gpu2dra import Finding, Keep
+from gpu2dra import Finding
 from gpu2dra.codes import finding
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
@@ -36,7 +36,7 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
             files = {path for one in members for path in graph.closure(one)[1]}
             own = {path: by_path.pop(path) for path in sorted(files) if path in by_path}
             if own:
-                yield KustomizeGroup(graph, members, own, kustomize, surroundings.keeps)
+                yield KustomizeGroup(graph, members, own, kustomize, surroundings)
 
 
 class KustomizeGroup:
@@ -48,14 +48,15 @@ class KustomizeGroup:
         members: list[Kustomization],
         jobs: Mapping[Path, Job],
         kustomize: Callable[[], Kustomize | None],
-        keeps: Callable[[Path], tuple[Keep, ...]],
+        surroundings: Surroundings,
     ) -> None:
         self.files = frozenset(jobs)
         self._graph = graph
         self._members = members
         self._jobs = jobs
         self._kustomize = kustomize
-        self._keeps = keeps
+        self._keeps = surroundings.keeps
+        self._sources = surroundings.chart_sources
         self._mode = next(iter(jobs.values())).settings.mode
 
     def results(self) -> Iterator[FileResult]:
@@ -80,7 +81,7 @@ class KustomizeGroup:
         with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
             tree = Tree(self._graph, self._members, kustomize, Path(room))
             options = {path: job.settings.options for path, job in self._jobs.items()}
-            conversion = Conversion(self._graph, self._members, tree, options, self._keeps)
+            conversion = Conversion(self._graph, self._members, tree, options, self._keeps, self._sources)
             outcome = conversion.run()
             if self._mode is Mode.VERIFY:
                 outcome.problems = {**conversion.verify(), **outcome.problems}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
-from gpu2dra import Context, Object, Options, Plan, plan
+from gpu2dra import Context, Object, Options, Plan
 from gpu2dra.kinds import kind_of, matches
 from gpu2dra.names import canonical_json
 from gpu2dra.templates import KIND, WORKLOAD_ANNOTATION, canonical_spec
-from gpu2dra_migrate.manifest import with_neighbours
+from gpu2dra_migrate.elsewhere.releases import claim_references, pods_namespace
+from gpu2dra_migrate.manifest import Sources, planned, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched, same
 
 Key = tuple[str, str, str, str]
@@ -45,13 +47,13 @@ def key_of(obj: Object) -> Key:
     )  # fmt: skip
 
 
-def wanted(built: Sequence[Object], options: Options) -> dict[Key, Wanted]:
-    """Return what converting each built object gives."""
+def wanted(built: Sequence[Object], options: Options, sources: Sources = tuple) -> dict[Key, Wanted]:
+    """Return what converting each built object gives; `sources` gives objects of other files that name charts."""
     options = replace(options, elsewhere=False)
     context = with_neighbours(Context(), built)
     result = {}
     for obj in built:
-        made = plan(obj, options, context)
+        made = planned(obj, options, context, lambda: chain(built, sources()))
         result[key_of(obj)] = Wanted(obj, patched(copied(obj), made.operations) if made else obj, made)
     return result
 
@@ -60,6 +62,7 @@ def claim_pointers(obj: Object) -> Iterator[tuple[str, str]]:
     """Yield pointer and value of each reference to a ResourceClaimTemplate in an object of a known kind."""
     row = kind_of(obj)
     if row is None:
+        yield from claim_references(obj)
         return
     for pattern in (*(f"{pattern}/spec" for pattern in row.templates), *row.specs):
         for path, name in matches(obj, f"{pattern}/resourceClaims/*/resourceClaimTemplateName"):
@@ -81,7 +84,7 @@ def is_ours(obj: Object) -> bool:
 
 def resolved(obj: Object, templates: Mapping[tuple[str, str], Object]) -> Object:
     """Return an object in which each reference is the spec of its template: what does not depend on names."""
-    namespace = key_of(obj)[2]
+    namespace = pods_namespace(obj)
     operations: list[Any] = []
     for path, name in claim_pointers(obj):
         template = templates.get((namespace, name))
@@ -93,7 +96,7 @@ def resolved(obj: Object, templates: Mapping[tuple[str, str], Object]) -> Object
 
 def unresolved(obj: Object, templates: Mapping[tuple[str, str], Object]) -> list[str]:
     """Return the templates that an object names and nobody has."""
-    namespace = key_of(obj)[2]
+    namespace = pods_namespace(obj)
     return [name for _, name in claim_pointers(obj) if (namespace, name) not in templates]
 
 

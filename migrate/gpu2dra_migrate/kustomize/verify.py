@@ -9,6 +9,7 @@ from gpu2dra.kinds import kind_of, matches
 from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import fitting_name
+from gpu2dra_migrate.elsewhere.releases import pods_namespace
 from gpu2dra_migrate.kustomize.square import claim_pointers, is_ours, key_of, templates_in
 from gpu2dra_migrate.manifest import describe
 
@@ -20,7 +21,7 @@ def built_problems(built: Sequence[Object]) -> Iterator[tuple[str, str]]:
     templates = templates_in(built)
     for obj in built:
         about = describe(obj)
-        namespace = key_of(obj)[2]
+        namespace = pods_namespace(obj)
         for name in _both(obj):
             yield BOTH, f'Container "{name}" of {about} has a claim and a limit on the extended resource.'
         for _, name in claim_pointers(obj):
