@@ -57,7 +57,7 @@ test-fast: $(DEV) ## only the tests that take no more than seconds
 
 # Built once, from Go modules that tests/controlplane/versions pins, into the user's cache; minutes for the first time.
 .PHONY: binaries
-binaries: $(DEV) ## build Kubernetes, helm and kustomize for the tests
+binaries: $(DEV) ## build Kubernetes, helm, kustomize and promtool for the tests
 	@PYTHONPATH=tests $(BIN)/python -m controlplane build
 
 VERSION := 1.37

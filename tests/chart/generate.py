@@ -67,13 +67,18 @@ def schema() -> str:
     texts = comments()
     root: Object = json.loads(SCHEMA.read_text("utf-8"))
 
-    def describe(properties: Object, prefix: str) -> None:
-        for name, part in properties.items():
+    def describe(part: Object, defaults: Any, prefix: str) -> None:
+        properties = part.get("properties", {})
+        for name, inner in properties.items():
             text = {"description": texts[prefix + name]} if prefix + name in texts else {}
-            properties[name] = text | {key: value for key, value in part.items() if key != "description"}
-            describe(properties[name].get("properties", {}), f"{prefix}{name}.")
+            properties[name] = text | {key: value for key, value in inner.items() if key != "description"}
+        # Helm takes a value away that is set to null: the templates would go on with half a decision.
+        if required := [name for name in properties if name in (defaults or {})]:
+            part["required"] = required
+        for name in properties:
+            describe(properties[name], (defaults or {}).get(name), f"{prefix}{name}.")
 
-    describe(root["properties"], "")
+    describe(root, yaml.safe_load(VALUES.read_text("utf-8")), "")
     policy = policy_schema()
     del policy["$schema"]
     # Without a policy there is nothing to check: the built-in one holds.

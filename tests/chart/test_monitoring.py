@@ -7,14 +7,14 @@ import re
 from typing import Any
 
 import pytest
-import yaml
 
+from chart import generate
 from controlplane.client import Object
-from controlplane.helm import CHART, Helm, one
+from controlplane.helm import CHART, Helm, objects, one
 from gpu2dra_webhook import metrics
 
 DASHBOARD = CHART / "files" / "dashboard.json"
-ALERTS = CHART / "files" / "alerts.yaml"
+RULES = generate.GOLDEN / "everything.yaml"
 # Of the API server, and of every process that prometheus_client watches.
 FOREIGN = {
     "apiserver_admission_webhook_admission_duration_seconds_bucket": {"le", "name"},
@@ -33,7 +33,8 @@ def panels() -> list[dict[str, Any]]:
 
 def alerts() -> list[Object]:
     """Return the alerts."""
-    return [rule for group in yaml.safe_load(ALERTS.read_text("utf-8")) for rule in group["rules"]]
+    spec = one(objects(RULES.read_text("utf-8")), "PrometheusRule")["spec"]
+    return [rule for group in spec["groups"] for rule in group["rules"]]
 
 
 def expressions() -> list[tuple[str, str]]:
@@ -111,10 +112,10 @@ def test_the_dashboard_takes_any_prometheus() -> None:
     assert set(sources) == {"${datasource}"}
 
 
-def test_the_chart_ships_both_as_they_are(helm: Helm) -> None:
-    rendered = helm.render({"metrics": {"dashboard": {"enabled": True}, "prometheusRule": {"enabled": True}}})
-    assert json.loads(one(rendered, "ConfigMap")["data"]["gpu2dra.json"]) == json.loads(DASHBOARD.read_text("utf-8"))
-    assert [rule for group in one(rendered, "PrometheusRule")["spec"]["groups"] for rule in group["rules"]] == alerts()
+def test_the_chart_ships_the_dashboard_as_it_is(helm: Helm) -> None:
+    rendered = helm.render({"metrics": {"dashboard": {"enabled": True}}})
+    shipped = one(rendered, "ConfigMap", "gpu2dra-dashboard")["data"]["gpu2dra.json"]
+    assert json.loads(shipped) == json.loads(DASHBOARD.read_text("utf-8"))
 
 
 def test_the_monitor_reads_the_port_that_serves_metrics(newest: Helm) -> None:

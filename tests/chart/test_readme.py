@@ -6,11 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 import pytest
-import yaml
 
 from chart import generate
 from controlplane.client import Object
-from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, one
+from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, objects, one
 from gpu2dra.converted import ANNOTATION, LABEL
 from gpu2dra.skips import CONVERT_ANNOTATION
 from gpu2dra.templates import MANAGED_BY
@@ -74,8 +73,8 @@ def test_labels_and_annotations_are_those_of_the_core(page: str) -> None:
 
 
 def test_the_alert_that_is_named_exists(page: str) -> None:
-    alerts = yaml.safe_load((CHART / "files/alerts.yaml").read_text("utf-8"))
-    names = {rule["alert"] for group in alerts for rule in group["rules"]}
+    kept = objects((generate.GOLDEN / "everything.yaml").read_text("utf-8"))
+    names = {rule["alert"] for group in one(kept, "PrometheusRule")["spec"]["groups"] for rule in group["rules"]}
     named = set(re.findall(r"`(Gpu2dra\w+)`", page))
     assert named
     assert named <= names

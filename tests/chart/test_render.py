@@ -14,6 +14,8 @@ from chart import generate
 from controlplane.client import Object
 from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, objects, one
 from gpu2dra.converted import ANNOTATION
+from gpu2dra.policy import BUILT_IN
+from gpu2dra.policy.load import load
 from gpu2dra.skips import CONVERT_ANNOTATION, SYSTEM_NAMESPACES
 
 if TYPE_CHECKING:
@@ -104,6 +106,55 @@ def test_the_namespace_of_the_release_is_left_out_whatever_it_is_called(newest: 
         assert "somewhere-else" in webhook["namespaceSelector"]["matchExpressions"][0]["values"]
 
 
+def test_a_name_is_short_enough_for_every_service(newest: Helm) -> None:
+    rendered = objects(newest.run("template", "r" * 53, CHART, "--namespace", NAMESPACE))
+    services = [obj["metadata"]["name"] for obj in rendered if obj["kind"] == "Service"]
+    assert [len(name) for name in services] == [55, 63]
+    called = one(rendered, "MutatingWebhookConfiguration")["webhooks"][0]["clientConfig"]["service"]["name"]
+    assert called == services[0]
+
+
+def test_a_large_number_is_written_out(newest: Helm) -> None:
+    def largest(part: Object) -> Object:
+        found = {}
+        for name, inner in part.get("properties", {}).items():
+            if inner.get("type") == "integer":
+                found[name] = inner.get("maximum", 6_000_000)
+            elif deeper := largest(inner):
+                found[name] = deeper
+        return found
+
+    values = largest(json.loads(generate.SCHEMA.read_text("utf-8")))
+    values["server"]["metricsPort"] -= 1
+    values["certificates"]["self"]["leafLifetimeSeconds"] -= 4_000_000
+    rendered = newest.template(values | {"podDisruptionBudget": {"maxUnavailable": 5_000_000}})
+    assert re.findall(r".*\de\+\d.*", rendered) == []
+    assert {"5000000", "6000000", "2000000", "12000015"} <= set(re.findall(r"\d+", rendered))
+
+
+def test_a_name_is_a_text_whatever_it_looks_like(newest: Helm) -> None:
+    def shape(value: object) -> object:
+        if isinstance(value, dict):
+            return {key: shape(inner) for key, inner in value.items()}
+        return [shape(inner) for inner in value] if isinstance(value, list) else type(value)
+
+    def rendered(name: str) -> list[object]:
+        values = {
+            "fullnameOverride": name, "nameOverride": name, "priorityClassName": name,
+            "serviceAccount": {"name": name}, "webhook": {"name": name}, "imagePullSecrets": [{"name": name}],
+            "spread": [{"topologyKey": name}], "namespaces": {"excluded": [name]}, "commonLabels": {"a": name},
+            "certificates": {
+                "mode": "provided", "provided": {"secretName": name},
+                "client": {"configMap": name, "key": name, "names": [f"{name}: #"]},
+            },
+        }  # fmt: skip
+        place = ("--namespace", name)
+        return [shape(obj) for obj in objects(newest.run("template", name, CHART, *place, values=values))]
+
+    usual = rendered("usual")
+    assert [name for name in ("true", "null", "off", "y", "inf") if rendered(name) != usual] == []
+
+
 def test_there_is_one_configuration_that_sorts_last_with_an_entry_for_each_operation(default: list[Object]) -> None:
     configuration = one(default, "MutatingWebhookConfiguration")
     assert configuration["metadata"]["name"] == "zz-gpu2dra"
@@ -143,7 +194,7 @@ def test_the_conditions_spell_the_annotations_as_the_core_does(default: list[Obj
         ({"match": {"resources": ["nvidia.com/gpu.shared"]}, "device": "d"}, "['nvidia.com/gpu.shared']"),
         ({"match": {"resources": ["nvidia.com/gpu.shared"]}, "skip": "no"}, None),
         ({"match": {"resources": ["nvidia.com/gpu*", "*"]}, "device": "d"}, None),
-        ({"match": {"resources": ["cpu", "example.com/gpu"]}, "device": "d"}, None),
+        ({"match": {"resources": ["nvidia.com/mig-1g.5gb"]}, "device": "d"}, "['nvidia.com/mig-1g.5gb']"),
         ({"match": {"namespaces": ["a"]}, "device": "d"}, None),
         (
             {"match": {"resources": ["volcano.sh/vgpu-number", "nvidia.com/gpu", "nvidia.com/A_B"]}, "device": "d"},
@@ -167,6 +218,12 @@ def test_a_policy_adds_the_names_that_it_spells_out_and_has_a_device_for(
     mounted = yaml.safe_load(one(rendered, "ConfigMap")["data"]["policy.yaml"])
     assert mounted == policy
     assert "--policy-file=/etc/gpu2dra/policy/policy.yaml" in pod_spec(rendered)["containers"][0]["args"]
+
+
+def test_without_a_policy_the_file_says_what_holds_then(default: list[Object]) -> None:
+    mounted = yaml.safe_load(one(default, "ConfigMap")["data"]["policy.yaml"])
+    assert load(mounted) == BUILT_IN
+    assert "--policy-file=/etc/gpu2dra/policy/policy.yaml" in pod_spec(default)["containers"][0]["args"]
 
 
 @pytest.mark.parametrize(
@@ -294,6 +351,63 @@ def test_the_notes_tell_what_to_do_next(newest: Helm, values: Object, said: str,
     notes = newest.notes(values)
     assert said in notes
     assert unsaid not in notes
+
+
+def test_labels_of_the_pods_come_before_those_of_every_object(newest: Helm) -> None:
+    values = {
+        "commonLabels": {"team": "a", "tier": "x"}, "podLabels": {"team": "b"}, "webhook": {"labels": {"team": "c"}},
+        "podAnnotations": {"kubectl.kubernetes.io/default-container": "mine"},
+    }  # fmt: skip
+    text = newest.template(values)
+    rendered = objects(text)
+    pods = one(rendered, "Deployment")["spec"]["template"]["metadata"]
+    labels = {
+        "pods": pods["labels"],
+        "hook": one(rendered, "MutatingWebhookConfiguration")["metadata"]["labels"],
+        "role": one(rendered, "Role")["metadata"]["labels"],
+    }
+    shown = {name: (found["team"], found["tier"]) for name, found in labels.items()}
+    assert shown == {"pods": ("b", "x"), "hook": ("c", "x"), "role": ("a", "x")}
+    assert pods["annotations"] == {"kubectl.kubernetes.io/default-container": "mine"}
+    assert (text.count("team: b"), text.count("default-container")) == (1, 1)  # a key that stands twice is no YAML
+
+
+def selects(selector: Object, pod: Object) -> bool:
+    """Whether the labels of a selector are all those of a pod's metadata."""
+    labels: Object = selector.get("matchLabels", selector)
+    return bool(labels.items() <= pod["labels"].items())
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_nothing_takes_the_test_pod_for_a_replica(newest: Helm, name: str) -> None:
+    rendered = newest.render(generate.value_sets()[name] | {"networkPolicy": {"enabled": True}})
+    replica, test = one(rendered, "Deployment")["spec"]["template"]["metadata"], one(rendered, "Pod")["metadata"]
+    selectors = [obj["spec"]["selector"] for obj in rendered if obj["kind"] in ("Service", "PodDisruptionBudget")]
+    selectors += [
+        one(rendered, "Deployment")["spec"]["selector"],
+        one(rendered, "NetworkPolicy")["spec"]["podSelector"],
+    ]
+    selectors += [entry["labelSelector"] for entry in pod_spec(rendered)["topologySpreadConstraints"]]
+    assert [selects(selector, replica) for selector in selectors] == [True] * len(selectors)
+    assert [selects(selector, test) for selector in selectors] == [False] * len(selectors)
+
+
+@pytest.mark.parametrize(("client", "port"), [({}, "https"), ({"configMap": "ca"}, "metrics")])
+def test_the_network_policy_lets_the_test_pod_ask_where_it_does(newest: Helm, client: Object, port: str) -> None:
+    peer = {"ipBlock": {"cidr": "10.0.0.0/28"}}
+    policy = {"enabled": True, "admissionFrom": [peer], "metricsFrom": [peer]}
+    rendered = newest.render({"networkPolicy": policy, "certificates": {"client": client}})
+    test = one(rendered, "Pod")["metadata"]
+    rules = {rule["ports"][0]["port"]: rule["from"] for rule in one(rendered, "NetworkPolicy")["spec"]["ingress"]}
+    assert all(peers[0] == peer for peers in rules.values())
+    let_in = [name for name, peers in rules.items() if any(selects(other["podSelector"], test) for other in peers[1:])]
+    assert let_in == [port]
+    assert ("-metrics." in one(rendered, "Pod")["spec"]["containers"][0]["args"][1]) is (port == "metrics")
+
+
+def test_a_network_policy_without_peers_lets_everyone_in(newest: Helm) -> None:
+    rules = one(newest.render({"networkPolicy": {"enabled": True}}), "NetworkPolicy")["spec"]["ingress"]
+    assert [set(rule) for rule in rules] == [{"ports"}] * 2
 
 
 def test_the_test_pod_holds_no_token_and_asks_the_service(default: list[Object]) -> None:

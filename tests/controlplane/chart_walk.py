@@ -17,7 +17,7 @@ from controlplane import gpus, scheduling
 from controlplane.client import Object, wait_for
 from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, objects, one
 from controlplane.testbed import add_namespace
-from controlplane.webhook_process import Replica, Replicas
+from controlplane.webhook_process import Replica, Replicas, with_policy
 
 if TYPE_CHECKING:
     from controlplane.cluster import ControlPlane
@@ -71,11 +71,12 @@ class Walk:
         client = self.plane.client
         spec = client.read(one(self.manifest(), "Deployment"))["spec"]["template"]["spec"]
         service = client.get("v1", "Service", RELEASE, NAMESPACE)["spec"]
+        policy = client.get("v1", "ConfigMap", f"{RELEASE}-policy", NAMESPACE)
         return Replicas(
             self.plane,
             f"{service['clusterIP']}:{service['ports'][0]['port']}",
             self.plane.service_account_kubeconfig(NAMESPACE, spec["serviceAccountName"]),
-            spec["containers"][0]["args"],
+            with_policy(self.plane, spec["containers"][0]["args"], policy),
             {"GPU2DRA_WEBHOOK_NAMESPACE": NAMESPACE},
         )
 

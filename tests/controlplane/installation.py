@@ -18,7 +18,7 @@ from controlplane.client import Client, Object, wait_for
 from controlplane.cluster import ControlPlane
 from controlplane.helm import NAMESPACE, Helm, one
 from controlplane.testbed import add_namespace
-from controlplane.webhook_process import Replicas
+from controlplane.webhook_process import Replicas, with_policy
 from controlplane.workloads import names_a_gpu, one_gpu
 from gpu2dra.converted import ANNOTATION
 
@@ -74,11 +74,12 @@ class Installation:
         """Return the replicas behind the Service, not yet started; `arguments` come after those of the chart."""
         service = self.plane.client.get("v1", "Service", "gpu2dra", NAMESPACE)
         (port,) = service["spec"]["ports"]
+        policy = one(list(self.objects), "ConfigMap", "gpu2dra-policy")
         return Replicas(
             self.plane,
             f"{service['spec']['clusterIP']}:{port['port']}",
             self.plane.service_account_kubeconfig(NAMESPACE, self.service_account),
-            [*self.arguments, *arguments],
+            [*with_policy(self.plane, self.arguments, policy), *arguments],
             {"GPU2DRA_WEBHOOK_NAMESPACE": NAMESPACE},
         )
 

@@ -7,6 +7,7 @@ Lease, templates) is done here by hand.
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -186,13 +187,18 @@ def test_an_uninstall_takes_it_well_that_the_configuration_is_gone(plane: Contro
 
 def test_a_change_of_the_policy_restarts_no_pod(plane: ControlPlane, chart: Helm) -> None:
     policy = {"apiVersion": "gpu2dra.dev/v1alpha1", "kind": "ConversionPolicy"}
-    install(chart, plane, {"policy": policy})
+    install(chart, plane)
     deployment = one(installed(chart, plane), "Deployment")
     before = plane.client.read(deployment)["metadata"]["generation"]
-    upgrade(chart, plane, {"policy": policy | {"metadata": {"name": "second"}}})
-    assert plane.client.read(deployment)["metadata"]["generation"] == before
-    stored = plane.client.get("v1", "ConfigMap", "gpu2dra-policy", NAMESPACE)
-    assert "name: second" in stored["data"]["policy.yaml"]
+    for values, shown in [
+        ({"policy": policy | {"metadata": {"name": "first"}}}, ["first"]),
+        ({"policy": policy | {"metadata": {"name": "second"}}}, ["second"]),
+        ({}, []),
+    ]:
+        upgrade(chart, plane, values)
+        assert plane.client.read(deployment)["metadata"]["generation"] == before
+        stored = plane.client.get("v1", "ConfigMap", "gpu2dra-policy", NAMESPACE)
+        assert re.findall(r"name: (\w+)", stored["data"]["policy.yaml"]) == shown
 
 
 def test_a_second_release_is_refused_before_it_changes_anything(plane: ControlPlane, chart: Helm) -> None:

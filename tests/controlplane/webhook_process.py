@@ -30,6 +30,7 @@ PROGRAM = "gpu2dra_webhook"
 # Free ports, and nobody outside of this machine.
 _ARGUMENTS = ("--bind-address=127.0.0.1", "--port=0", "--metrics-port=0", "--log-format=json")
 _READY_SECONDS = 60.0
+_POLICY_MOUNT = "/etc/gpu2dra/policy"
 _numbers = itertools.count()
 
 
@@ -162,6 +163,15 @@ class Replicas:
     def _set_backends(self, replicas: list[Replica]) -> None:
         self._serving = replicas
         self._plane.services.set_backends(self._address, [replica.port for replica in replicas])
+
+
+def with_policy(plane: ControlPlane, arguments: Sequence[str], policy: Object) -> list[str]:
+    """Return the arguments of the container with the policy's ConfigMap where a process can read it, not a pod."""
+    folder = plane.folder / "policy"
+    folder.mkdir(exist_ok=True)
+    for name, content in policy["data"].items():
+        (folder / name).write_text(content, encoding="utf-8")
+    return [argument.replace(_POLICY_MOUNT, str(folder)) for argument in arguments]
 
 
 def _log(daemons: Daemons, name: str) -> list[Object]:
