@@ -33,7 +33,8 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
     configure = configure or (lambda _, __: settings)
     named = {path for path in paths if not path.is_dir()}
     candidates = list(find(paths))
-    work = list(_jobs(candidates, named, configure))
+    within = tuple(map(absolute, paths))
+    work = list(_jobs(candidates, named, configure, within))
     owners = {path: group for group in find_groups(work) for path in group.files}
     grouped = {job.path: owners.get(absolute(job.path)) for job in work} if owners else {}
     work = [job for job in work if not grouped.get(job.path) and _stands_alone(job)]
@@ -43,7 +44,7 @@ def run(paths: Sequence[Path], settings: Settings, configure: Configure | None =
         known = {job.path for job in work}
         more = [found for found in more if found.path not in known]
         candidates += more
-        work += _jobs(more, named, configure)
+        work += _jobs(more, named, configure, within)
     todo = {job.path for job in work}
     converted = _convert_all(work, Worker(renames), settings.jobs)
     if renames:
@@ -74,12 +75,14 @@ def _results(group: Group, path: Path) -> Iterator[FileResult]:
         yield failed(path, "DRA599", f"{type(error).__name__}: {error}")
 
 
-def _jobs(candidates: Sequence[Found], named: set[Path], configure: Configure) -> Iterator[Job]:
+def _jobs(
+    candidates: Sequence[Found], named: set[Path], configure: Configure, within: tuple[Path, ...]
+) -> Iterator[Job]:
     for found in candidates:
         if not found.code:
             is_named = found.path in named
             if settings := configure(found.path, is_named):
-                yield Job(found.path, settings, is_named)
+                yield Job(found.path, settings, is_named, within)
 
 
 def _convert_all(work: list[Job], worker: Worker, jobs: int) -> Iterator[FileResult]:

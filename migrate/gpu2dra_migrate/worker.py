@@ -47,11 +47,15 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One file to look at. `named`: it stands on the command line, so that it must be there."""
+    """One file to look at. `named`: it stands on the command line, so that it must be there.
+
+    `within` holds the files and folders that the run is about; nothing outside of them is written.
+    """
 
     path: Path
     settings: Settings
     named: bool = False
+    within: tuple[Path, ...] = ()
 
 
 @dataclass(slots=True)

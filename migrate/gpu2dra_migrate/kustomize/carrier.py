@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra.model import Object, Operation
+from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.kustomize.changes import Change, as_operations, merged
 from gpu2dra_migrate.kustomize.files import Kustomization
@@ -79,23 +80,31 @@ class Carrier:
         work.tree.write(self.patch.place, text, self.patch.owner)
 
 
+class Ignored(FileError):
+    """A comment says that the request of a patch is to stay."""
+
+
 def strip(
-    node: Kustomization, work: Work, may_change: Callable[[Path], bool], due: Iterable[Wanted]
-) -> Iterable[Carrier]:
+    node: Kustomization, work: Work, may_change: Callable[[Path], bool], due: list[Wanted]
+) -> Iterator[Carrier | tuple[Patch, str]]:
     """Yield the patches of `node` with a request that converts; it is gone from them then.
 
-    What all objects that a document is about keep, for a reason of their own, it keeps as well. Raises FileError.
+    A patch on a request that all objects keep, for a reason of their own, keeps it as well, and comes with the reason.
+    Raises FileError, Ignored for a request that is to stay.
     """
-    due = list(due)
     for patch in patches_of(node):
         documents = patch.documents()
         text = work.tree.text(patch.place)
         lines = ignores(text)
-        requests = [
-            each for each in request_pointers(documents)
-            if may_change(patch.place) and _converts(patch, documents[each[0]], due)
-            and not is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, *each[:2])[0], lines)
-        ]  # fmt: skip
+        requests = []
+        for number, where, name in request_pointers(documents) if may_change(patch.place) else ():
+            if is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, number, where)[0], lines):
+                raise Ignored(f"a request of the patch in {patch.place.name} is ignored by a comment")
+            about = [each for each in due if aims_at(patch, documents[number], each.before)]
+            if about and not all(each.refusal for each in about):
+                requests.append((number, where, name))
+            elif about:
+                yield patch, about[0].refusal
         if not requests:
             continue
         carrier = Carrier(patch, list(documents), requests)
@@ -103,9 +112,3 @@ def strip(
             left = without_requests(documents[number], [where for each, where, _ in requests if each == number])
             carrier.say(number, left or [_NOTHING] if carrier.operations else left, work)
         yield carrier
-
-
-def _converts(patch: Patch, document: Any, due: list[Wanted]) -> bool:
-    about = [each for each in due if aims_at(patch, document, each.before)]
-    refused = [each for each in about if not each.plan and any(f.code[3] in "23" for f in each.plan.findings)]
-    return bool(about) and len(refused) < len(about)

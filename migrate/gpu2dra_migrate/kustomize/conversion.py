@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 from gpu2dra import Context, Keep, Options
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.kustomize.carrier import Carrier, strip
+from gpu2dra_migrate.kustomize.carrier import Carrier, Ignored, strip
 from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.layer import Layer
 from gpu2dra_migrate.kustomize.patches import generator_files, patches_of
 from gpu2dra_migrate.kustomize.problem import Problem
 from gpu2dra_migrate.kustomize.program import BuildError
-from gpu2dra_migrate.kustomize.square import Key, Wanted, wanted
-from gpu2dra_migrate.kustomize.tree import Tree
+from gpu2dra_migrate.kustomize.square import Key, State, Wanted, states, wanted
+from gpu2dra_migrate.kustomize.tree import NotPartOfRun, Tree
 from gpu2dra_migrate.kustomize.unproven import held_back, unproven
 from gpu2dra_migrate.kustomize.verify import built_problems
 from gpu2dra_migrate.kustomize.work import Work
@@ -27,7 +27,7 @@ from gpu2dra_migrate.worker import beside_files
 if TYPE_CHECKING:
     from pathlib import Path
 
-_STAND_IN = "DRA449"
+STAND_IN = "DRA449"
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Outcome:
 
     `texts` holds each file that changes or is new with its text, `conversions` the resource files that convert,
     `carriers` the patches that do. `frozen` says for each file that stays as it is because of a kustomization which
-    one, `problems` what is wrong with a kustomization, `proven` which squares commute.
+    one, `problems` what is wrong with a kustomization, `proven` which squares commute, `refusals` why patches stay.
     """
 
     texts: dict[Path, str] = field(default_factory=dict)
@@ -45,6 +45,7 @@ class Outcome:
     frozen: dict[Path, Path] = field(default_factory=dict)
     problems: dict[Path, Problem] = field(default_factory=dict)
     proven: list[Path] = field(default_factory=list)
+    refusals: dict[tuple[Path, str], str] = field(default_factory=dict)
 
 
 class Conversion:
@@ -61,21 +62,26 @@ class Conversion:
         self._keeps = keeps
         self._sources = sources
         self._nodes = list({node.folder: node for one in members for node in graph.closure(one)[0]}.values())
+        patch_files = {patch.file for node in self._nodes for patch in patches_of(node) if patch.file}
+        self._special = patch_files.union(path for node in self._nodes for path in generator_files(node))
         self._options = next(iter(editable.values()))
         self._due: dict[Path, dict[Key, Wanted]] = {}
+        self._failed = False
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
         """Convert, and take back what does not commute, until all that is left does."""
         self._build_before()
-        for _ in range(len(self._nodes) + 2):
-            before = len(self.outcome.frozen)
+        frozen = -1
+        while frozen < len(self.outcome.frozen):
+            frozen, self._failed = len(self.outcome.frozen), False
             self._attempt()
-            if len(self.outcome.frozen) == before:
+            if not self._failed:
                 return self.outcome
         for one in self._members:
             self._fail(one, Problem("DRA437", "No conversion was found that commutes with the build."))
         self._attempt()
+        self.outcome.texts = {}
         return self.outcome
 
     def _build_before(self) -> None:
@@ -95,16 +101,18 @@ class Conversion:
     def _tell_stand_ins(self, one: Kustomization) -> None:
         for path in self._tree.stand_ins.get(one.file, ()):
             text = f"{path.name}, which a generator reads, is not here; it was built with a stand-in."
-            self.outcome.problems[one.file] = Problem(_STAND_IN, text)
+            self.outcome.problems[one.file] = Problem(STAND_IN, text)
 
     def _fail(self, one: Kustomization, problem: Problem) -> None:
         """Leave the files that make up `one` as they are, because of `problem` or of what holds them back already."""
+        self._failed = True
         frozen, files = self.outcome.frozen, self._graph.closure(one)[1]
         because = next((frozen[path] for path in files if path in frozen and path in self._editable), None)
         if because and because != one.file:
-            problem = Problem(problem.code, f"Shares files with {because}, which stays as it is. {problem.message}")
+            name = f"{because.parent.name}/{because.name}"
+            problem = Problem(problem.code, f"Shares files with {name}, which stays as it is. {problem.message}")
         known = self.outcome.problems.get(one.file)
-        if known is None or known.code == _STAND_IN:
+        if known is None or known.code == STAND_IN:
             self.outcome.problems[one.file] = problem
         for path in files:
             frozen.setdefault(path, one.file)
@@ -123,25 +131,46 @@ class Conversion:
         work = Work(self._graph, self._tree)
         outcome = self.outcome
         outcome.conversions, outcome.carriers, outcome.proven = {}, [], []
-        patch_files = {patch.file for node in self._nodes for patch in patches_of(node) if patch.file}
-        generated = {path for node in self._nodes for path in generator_files(node)}
         for node in self._nodes:
             for path in node.entries(*RESOURCES):
-                if path in self._editable and path not in outcome.frozen and path not in patch_files | generated:
+                if path in self._editable and path not in outcome.frozen and path not in self._special:
                     self._convert_resource(path, node, work)
         for node in self._nodes:
-            try:
-                outcome.carriers += strip(node, work, self._may_change, self._due_of(node))
-            except FileError as error:
-                self._fail(node, Problem("DRA445", f"A patch cannot be edited: {error}"))
+            self._strip(node, work)
+        self._settle(work)
+        outcome.texts = dict(self._tree.changed)
+
+    def _settle(self, work: Work) -> None:
+        """Make patches say what each kustomization lacks, bases first."""
         for one in self._members:
             if one.folder in self._due:
-                layer = Layer(one, work, self._due[one.folder], outcome.carriers)
+                layer = Layer(one, work, self._due[one.folder], self.outcome.carriers)
                 if problem := layer.settle():
                     self._fail(one, problem)
                 elif layer.proven():
-                    outcome.proven.append(one.file)
-        outcome.texts = dict(self._tree.changed)
+                    self.outcome.proven.append(one.file)
+        for one in self._members:  # a patch of a component that one settles may be another's as well
+            if one.folder in self._due and one.file not in self.outcome.frozen and self._is_wrong(one):
+                self._fail(one, Problem("DRA437", "What it shares with others would have to be another here."))
+
+    def _strip(self, node: Kustomization, work: Work) -> None:
+        """Take the requests off the patches of `node`, which are made to fit later."""
+        try:
+            for found in strip(node, work, self._may_change, self._due_of(node)):
+                if isinstance(found, Carrier):
+                    self.outcome.carriers.append(found)
+                else:
+                    self.outcome.refusals[found[0].key] = found[1]
+        except (Ignored, NotPartOfRun) as error:
+            self._fail(node, Problem("DRA437", f"Left as it is: {error}."))
+        except FileError as error:
+            self._fail(node, Problem("DRA445", f"A patch cannot be edited: {error}"))
+
+    def _is_wrong(self, one: Kustomization) -> bool:
+        try:
+            return State.WRONG in states(self._tree.after(one), self._due[one.folder]).values()
+        except BuildError:
+            return True
 
     def _may_change(self, path: Path) -> bool:
         return path not in self.outcome.frozen and (path in self._editable or path in {n.file for n in self._nodes})

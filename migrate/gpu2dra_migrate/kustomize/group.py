@@ -21,6 +21,9 @@ from gpu2dra_migrate.manifest import Located
 from gpu2dra_migrate.surroundings import Surroundings
 from gpu2dra_migrate.worker import FileResult, Job, Mode
 
+_ABSENT = "DRA436"
+"""What is told once in a run."""
+
 
 def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     """Yield the connected kustomizations that hold a file of `jobs`."""
@@ -29,6 +32,7 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     tops = {root for path in by_path if (root := roots(path.parent))}
     kustomize = cache(find_kustomize)
     surroundings = Surroundings()
+    said: set[str] = set()
     for top in sorted(tops):
         graph = Graph(find_kustomizations(top))
         chosen = [one for one in graph.all if any(path in by_path for path in graph.closure(one)[1])]
@@ -36,7 +40,7 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
             files = {path for one in members for path in graph.closure(one)[1]}
             own = {path: by_path.pop(path) for path in sorted(files) if path in by_path}
             if own:
-                yield KustomizeGroup(graph, members, own, kustomize, surroundings)
+                yield KustomizeGroup(graph, members, own, kustomize, surroundings, said)
 
 
 class KustomizeGroup:
@@ -49,6 +53,7 @@ class KustomizeGroup:
         jobs: Mapping[Path, Job],
         kustomize: Callable[[], Kustomize | None],
         surroundings: Surroundings,
+        said: set[str],
     ) -> None:
         self.files = frozenset(jobs)
         self._graph = graph
@@ -57,6 +62,7 @@ class KustomizeGroup:
         self._kustomize = kustomize
         self._keeps = surroundings.keeps
         self._sources = surroundings.chart_sources
+        self._said = said
         self._mode = next(iter(jobs.values())).settings.mode
 
     def results(self) -> Iterator[FileResult]:
@@ -79,13 +85,21 @@ class KustomizeGroup:
         if self._mode is Mode.CHECK and kustomize:
             return Outcome()  # check runs nobody else's program; diff and convert prove what they show
         with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
-            tree = Tree(self._graph, self._members, kustomize, Path(room))
+            tree = Tree(self._graph, self._members, kustomize, Path(room), self._may_write)
             options = {path: job.settings.options for path, job in self._jobs.items()}
             conversion = Conversion(self._graph, self._members, tree, options, self._keeps, self._sources)
             outcome = conversion.run()
             if self._mode is Mode.VERIFY:
-                outcome.problems = {**conversion.verify(), **outcome.problems}
+                outcome.problems |= conversion.verify()
+        for file in [file for file, problem in outcome.problems.items() if problem.code == _ABSENT]:
+            if self._said:
+                del outcome.problems[file]
+            self._said.add(_ABSENT)
         return outcome
+
+    def _may_write(self, path: Path) -> bool:
+        within = next(iter(self._jobs.values())).within
+        return path in self._jobs or any(path.is_relative_to(root) for root in within)
 
     def _told_as(self, file: Path) -> Path:
         """Return the path by which the run knows a file."""

@@ -159,9 +159,9 @@ class Layer:
         due = self._due[key_of(obj)]
         have, target = names.plain(obj), names.target(obj, due, stem, shared=shared)
         wanted = list(changes(have, target))
-        if any(_asks(change) for change in wanted):
-            why = next((found.message for found in due.plan.findings if found.code[3] in "23"), "it stays as it is")
-            raise _Cannot(f"{describe(obj)} keeps its request here: {why}")
+        refusal = due.refusal
+        if refusal or any(_asks(change) for change in wanted):
+            raise _Cannot(f"{describe(obj)} keeps its request here: {refusal or 'it is not converted'}")
         if not wanted:
             self._replace_namespace(obj, names)
         self._work.add_references(owner, [target])

@@ -29,7 +29,10 @@ class Kustomize:
         """
         # kustomize keeps what it fetched in here, and asks git for the version of a base.
         text = programs.run([*self.command, str(folder)], environment={"GIT_TERMINAL_PROMPT": "0"})
-        return [obj for obj in parsed(text) if isinstance(obj, dict)]
+        objects = [obj for obj in parsed(text) if isinstance(obj, dict)]
+        if text.strip() and not objects:
+            raise BuildError("what it prints holds no objects")
+        return objects
 
 
 def find_kustomize() -> Kustomize | None:

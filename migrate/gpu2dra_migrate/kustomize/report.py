@@ -10,7 +10,7 @@ from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.ignores import ignores, is_ignored
-from gpu2dra_migrate.kustomize.conversion import Outcome
+from gpu2dra_migrate.kustomize.conversion import STAND_IN, Outcome
 from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields, request_pointers
 from gpu2dra_migrate.kustomize.texts import place_in
@@ -72,7 +72,7 @@ class Report:
         """Yield what is wrong with the kustomization in a file."""
         if problem := self._outcome.problems.get(path):
             yield Located(finding(problem.code, "", problem.message), 0, 0, "")
-        if path in self._outcome.proven:
+        if path in self._outcome.proven and (problem is None or problem.code == STAND_IN):
             message = "Building it converted gives what converting its build gives."
             yield Located(finding("DRA423", "", message), 0, 0, "")
 
@@ -92,13 +92,22 @@ class Report:
             conversion = manifest.convert(
                 text, job.settings.options, Context(), reason=reason, keep=lambda: self._keeps(path), write=False
             )
-        special = path in self._patches
-        result.findings += [each for each in conversion.findings if not (special and each.finding.code in _FOR_PATCHES)]
+        covered = self._covered(path)
+        result.findings += [
+            each for each in conversion.findings
+            if not (each.finding.code in _FOR_PATCHES and each.finding.path.startswith(covered))
+        ]  # fmt: skip
         result.ignored += conversion.ignored
         if not reason and conversion.text is not None:
             result.objects += conversion.objects
             result.requests += conversion.requests
             result.changed = True
+
+    def _covered(self, path: Path) -> tuple[str, ...]:
+        """Return the JSON Pointers of a file below which this module tells about requests itself."""
+        patches = [patch for patch in self._patches.get(path, ()) if any(request_pointers(patch.documents()))]
+        replaced = replaced_fields(self._nodes[path]) if path in self._nodes else ()
+        return (*(patch.pointer for patch in patches), *replaced)
 
     def _reason(self, path: Path) -> Callable[[str, str], Finding | None] | None:
         """Return why the objects of a file must stay as they are, for `manifest.convert`."""
@@ -119,7 +128,9 @@ class Report:
         told: set[tuple[int, int]] = set()
         for number, where, name in request_pointers(documents):
             line, column = place_in(text, patch.pointer, patch.text, number, where)
-            converts = (number, where, name) in requests or (mode is Mode.CHECK and not self._outcome.problems)
+            converts = (number, where, name) in requests or (
+                mode is Mode.CHECK and patch.place not in self._outcome.frozen
+            )
             code = _PATCH if converts else _LEFT_PATCH
             if is_ignored(code, line, lines):
                 result.ignored += 1
@@ -138,6 +149,8 @@ class Report:
         because = self._outcome.frozen.get(patch.place)
         if because:
             return f"Left as it is because of {self._name(because)}: {self._why(because)}"
+        if refusal := self._outcome.refusals.get(patch.key):
+            return f"Left as it is with what it patches: {refusal}"
         return "Left as it is: no kustomization that could be built uses this patch for a request that converts."
 
     def _why(self, because: Path) -> str:

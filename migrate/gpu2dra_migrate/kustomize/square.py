@@ -16,6 +16,7 @@ from gpu2dra_migrate.elsewhere.releases import claim_references, pods_namespace
 from gpu2dra_migrate.manifest import Sources, planned, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched, same
 
+_REFUSED = ("DRA2", "DRA3")
 Key = tuple[str, str, str, str]
 """apiVersion, kind, namespace and name."""
 
@@ -35,6 +36,13 @@ class Wanted:
     before: Object
     after: Object
     plan: Plan
+
+    @property
+    def refusal(self) -> str:
+        """Why an object that asks for a GPU is not converted; empty where it is, or asks for none."""
+        if self.plan:
+            return ""
+        return next((found.message for found in self.plan.findings if found.code.startswith(_REFUSED)), "")
 
 
 def key_of(obj: Object) -> Key:

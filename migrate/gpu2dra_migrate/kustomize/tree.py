@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.kustomize.files import Kustomization, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
@@ -15,17 +16,26 @@ from gpu2dra_migrate.kustomize.standins import stand_ins
 from gpu2dra_migrate.kustomize.unproven import ABSENT, unbuildable
 
 
+class NotPartOfRun(FileError):
+    """A file that would have to change is outside of what the run is about, or left out by its configuration."""
+
+
 class Tree:
     """The files of `members` and of what these take in; `room` is a folder that nobody else uses.
 
-    What is built is kept, so that only what changes is built again. Without `kustomize` nothing builds.
+    `may_write` says which files may change or come. What is built is kept, so that only what changes is built again.
+    Without `kustomize` nothing builds.
     """
 
-    def __init__(self, graph: Graph, members: Sequence[Kustomization], kustomize: Kustomize | None, room: Path) -> None:
+    def __init__(
+        self, graph: Graph, members: Sequence[Kustomization], kustomize: Kustomize | None, room: Path,
+        may_write: Callable[[Path], bool],
+    ) -> None:  # fmt: skip
         self.graph = graph
         self.changed: dict[Path, str] = {}
         self._owned: dict[Path, set[Path]] = {}
         self._kustomize = kustomize
+        self._may_write = may_write
         files = {file for one in members for file in graph.closure(one)[1]}
         self._top = Path(os.path.commonpath([file.parent for file in files]))
         self._before, self._after = room / "before", room / "after"
@@ -49,7 +59,9 @@ class Tree:
         return self.changed[path] if path in self.changed else text_of(path)
 
     def write(self, path: Path, text: str, owner: Kustomization) -> None:
-        """Change a file, or make a new one, that belongs to `owner`."""
+        """Change a file of `owner`, or make a new one; raise NotPartOfRun where nothing may be written."""
+        if not self._may_write(path):
+            raise NotPartOfRun(f"{path.parent.name}/{path.name} would change and is not part of this run")
         self.changed[path] = text
         self._owned.setdefault(owner.folder, set()).add(path)
         self._put(path, text)

@@ -1,0 +1,175 @@
+"""Kustomizations that do not convert, or only in part: nothing of them changes, and the reason is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gpu2dra_migrate.runner import Mode, run
+from kustomize.shapes import BASE, COMPONENT, ONE, SHAPES, TARGET, inline, merge, op, over, workload
+from kustomize.trees import convert, judge, read, requests, settings, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu2dra_migrate.kustomize.program import Kustomize
+
+pytestmark = pytest.mark.slow
+
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec: {containers: [{name: c, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+REPLACEMENT = """\
+configMapGenerator:
+- {name: settings, literals: [gpus=4]}
+replacements:
+- source: {kind: ConfigMap, name: settings, fieldPath: data.gpus}
+  targets:
+  - select: {kind: Deployment}
+    fieldPaths: ['spec.template.spec.containers.0.resources.limits.[nvidia.com/gpu]']
+"""
+SCHEDULER = "/spec/template/spec/schedulerName"
+FOLDED = inline(op("replace", 4), "- patch: >-").replace("\n      ", "\n\n      ")
+LEFT = {
+    "remote-base": ({**BASE, **over("- https://example.com/base?ref=v1\npatches:\n- path: p.yaml\n", p=merge(4))},
+                    {"DRA439", "DRA409", "DRA410"}),
+    "plugin": ({**BASE, **over("transformers: [t.yaml]\npatches:\n- path: p.yaml\n", p=merge(4), t="{}\n")},
+               {"DRA442", "DRA409", "DRA410"}),
+    "helm-chart": ({**BASE, **over("helmCharts: [{name: c}]\npatches:\n- path: p.yaml\n", p=merge(4))},
+                   {"DRA443", "DRA409", "DRA410"}),
+    "does-not-build": ({**BASE, **over("patches:\n- path: p.yaml\n- path: q.yaml\n", p=merge(4), q=merge(4, name="x"))},
+                       {"DRA438", "DRA409", "DRA410"}),
+    "replaced-amount": ({**BASE, **over(REPLACEMENT)}, {"DRA437", "DRA441", "DRA410"}),
+    "another-scheduler": ({**BASE, **over("patches:\n" + inline(op("add", "volcano", SCHEDULER)) + TARGET)},
+                          {"DRA437", "DRA410"}),
+    "system-namespace": ({**BASE, **over("namespace: kube-system\n")}, {"DRA437", "DRA410"}),
+    "folded-patch": ({**BASE, **over("patches:\n" + FOLDED + TARGET)}, {"DRA445", "DRA409", "DRA410"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEFT)
+def test_nothing_changes_and_the_reason_is_told(kustomize: Kustomize, tmp_path: Path, name: str) -> None:
+    files, codes = LEFT[name]
+    done = convert(write(tmp_path, files), kustomize)
+    assert done.changed == set()
+    assert set(done.codes()) - {"DRA449", "DRA423"} == codes
+
+
+def test_one_overlay_that_stays_does_not_hold_back_another_application(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {f"{top}/{name}": text for top in ("x", "y") for name, text in SHAPES["merge-file"].files.items()}
+    files["x/over/kustomization.yaml"] += "namespace: kube-system\n"
+    done = convert(write(tmp_path, files), kustomize)
+    assert {name.partition("/")[0] for name in done.changed} == {"y"}
+    assert judge(*done.built["y/over"]) == []
+    assert done.built["x/over"][0] == done.built["x/over"][1]
+
+
+def test_overlays_that_only_bring_gpus_do_not_hold_back_each_other(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {**BASE, "base/deploy.yaml": workload(None), **over("patches:\n- path: p.yaml\n", p=merge(4))}
+    files |= {"bad/kustomization.yaml": "resources: [../base]\nnamespace: kube-system\npatches: [{path: p.yaml}]\n"}
+    done = convert(write(tmp_path, {**files, "bad/p.yaml": merge(2)}), kustomize)
+    assert requests(done.built["over"][1]) == ["Deployment/vllm server 4"]
+    assert done.built["bad"][0] == done.built["bad"][1]
+    assert {name for name in done.changed if name.startswith(("bad", "base"))} == set()
+    (message,) = done.messages("DRA409")
+    assert "kube-system" in message
+
+
+def test_a_share_waits_for_a_choice(kustomize: Kustomize, tmp_path: Path) -> None:
+    shared = merge("null, nvidia.com/gpu.shared: 1")
+    done = convert(write(tmp_path, {**BASE, **over("patches:\n- path: p.yaml\n", p=shared)}), kustomize)
+    assert done.changed == set()
+    assert any("shared" in message for message in done.messages("DRA437"))
+
+
+def test_content_of_config_maps_is_never_edited(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {**BASE, **over("configMapGenerator:\n- {name: pods, files: [pod.yaml]}\n", pod=POD)}
+    done = convert(write(tmp_path, files), kustomize)
+    assert done.changed == {"base/deploy.yaml"}
+    assert requests(done.built["over"][1]) == ONE
+    assert "DRA440" in done.codes()
+    assert "ConfigMap" in done.messages("DRA440")[0]
+
+
+@pytest.mark.parametrize("comment", ["# gpu2dra: ignore[DRA435] on purpose", "# gpu2dra: ignore"])
+def test_a_patch_that_is_ignored_stays(kustomize: Kustomize, tmp_path: Path, comment: str) -> None:
+    patch = merge(4).replace("{limits: {nvidia.com/gpu: 4}}", f"{{limits: {{nvidia.com/gpu: 4}}}} {comment}")
+    done = convert(write(tmp_path, {**BASE, **over("patches:\n- path: p.yaml\n", p=patch)}), kustomize)
+    assert done.changed == set()
+
+
+def test_an_object_that_is_ignored_stays_in_every_build(kustomize: Kustomize, tmp_path: Path) -> None:
+    ignored = workload().replace("gpu: 1}}", "gpu: 1}} # gpu2dra: ignore")
+    files = {"base/kustomization.yaml": "resources: [deploy.yaml, two.yaml]\n", "base/deploy.yaml": ignored}
+    done = convert(
+        write(tmp_path, {**files, "base/two.yaml": workload(name="two"), **over("namePrefix: a-\n")}), kustomize
+    )
+    assert "base/deploy.yaml" not in done.changed
+    assert requests(done.built["over"][1]) == ["Deployment/a-two server 1"]
+
+
+def test_a_component_that_two_overlays_need_differently_stays(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {
+        **BASE, **over("components: [../big]\n"),
+        "big/kustomization.yaml": COMPONENT + "patches:\n- path: p.yaml\n  target: {kind: Deployment}\n",
+        "big/p.yaml": op("replace", 4),
+        "more/kustomization.yaml": "resources: [deploy.yaml]\ncomponents: [../big]\n",
+        "more/deploy.yaml": workload(name="other").replace("server", "main"),
+    }  # fmt: skip
+    done = convert(write(tmp_path, files), kustomize)
+    for before, after in done.built.values():
+        assert judge(before, after) == [] or before == after
+
+
+def test_a_part_of_an_application_alone_stays(kustomize: Kustomize, tmp_path: Path) -> None:
+    done = convert(write(tmp_path, SHAPES["merge-file"].files), kustomize, "base")
+    assert done.changed == set()
+    assert set(done.codes()) == {"DRA410", "DRA437"}
+
+
+@pytest.mark.parametrize("mode", [Mode.CHECK, Mode.CONVERT])
+def test_without_kustomize_what_is_right_by_construction_converts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", "")
+    patched = {f"p/{name}": text for name, text in SHAPES["merge-file"].files.items()}
+    renamed = {f"r/{name}": text for name, text in SHAPES["prefix"].files.items()}
+    plain = {f"n/{name}": text for name, text in SHAPES["nothing-patched"].files.items()}
+    labels = {f"l/{name}": text for name, text in {**BASE, **over("patches:\n- path: p.yaml\n", p=LABEL)}.items()}
+    write(tmp_path, patched | renamed | plain | labels)
+    results = list(run([tmp_path], settings(mode)))
+    changed = {result.path.relative_to(tmp_path).as_posix() for result in results if result.changed}
+    assert changed == {"n/base/deploy.yaml", "l/base/deploy.yaml"}
+    codes = [located.finding.code for result in results for located in result.findings]
+    assert codes.count("DRA436") == 1
+    assert (codes.count("DRA409"), codes.count("DRA410")) == (1, 2)
+
+
+LABEL = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: vllm, labels: {a: b}}\n"
+
+
+def test_check_runs_no_program_and_says_what_would_convert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "kustomize"
+    program.write_text("#!/bin/sh\ntouch " + str(tmp_path / "ran") + "\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", str(program))
+    write(tmp_path / "tree", SHAPES["merge-file"].files)
+    results = list(run([tmp_path / "tree"], settings(Mode.CHECK)))
+    assert not (tmp_path / "ran").exists()
+    assert {result.path.name for result in results if result.changed} == {"deploy.yaml", "p.yaml"}
+    assert [located.finding.code for result in results for located in result.findings] == ["DRA001", "DRA435"]
+    assert read(tmp_path / "tree") == SHAPES["merge-file"].files
+
+
+def test_a_program_that_prints_nonsense_proves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "kustomize"
+    program.write_text("#!/bin/sh\necho 'a: [\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", str(program))
+    write(tmp_path / "tree", SHAPES["merge-file"].files)
+    assert [result for result in run([tmp_path / "tree"], settings(Mode.CONVERT)) if result.changed] == []
+    assert read(tmp_path / "tree") == SHAPES["merge-file"].files
