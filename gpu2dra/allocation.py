@@ -185,12 +185,12 @@ def _spread(requests: list[Request], together: list[list[Request]]) -> list[list
         for request in used:
             apart.setdefault(request, set()).update(used)
     groups: list[list[Request]] = []
-    room: list[int] = []  # for devices, of each group
+    room: list[int] = []  # for devices, of each group; as each request has one, requests need not be counted
     for request in requests:
         others = apart.get(request, set())
         devices = request.count if isinstance(request.count, int) else 1
         for index, group in enumerate(groups):
-            if devices <= room[index] and len(group) < CLAIM_LIMIT and others.isdisjoint(group):
+            if devices <= room[index] and others.isdisjoint(group):
                 group.append(request)
                 room[index] -= devices
                 break

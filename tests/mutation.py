@@ -34,6 +34,11 @@ SECONDS = 60
 """Longest run of the tests of one mutant: one that takes longer loops for ever, and that is noticed too."""
 LEFT_OUT = {"__init__", "codes", "kinds", "model"}
 """Modules of types, texts and data; the rows of kinds are held to published schemas by a test too slow for this."""
+_TESTED_BY = {
+    "devices": "resources", "podspec": "plan", "workload": "plan", "notes": "plan", "policy.load": "policy_load",
+    "policy.checks": "policy_load", "policy.schema": "policy_schema",
+}  # fmt: skip
+"""Modules whose tests have another name than theirs."""
 _FLIPS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Eq: ast.NotEq, ast.NotEq: ast.Eq, ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt,
     ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is,
@@ -150,8 +155,7 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 def tests_of(module: str) -> list[str]:
     """Return the test files that must notice a change of `module`, its own first."""
     folder = ROOT / "tests" / "unit"
-    own = {"devices": "resources", "podspec": "plan", "workload": "plan", "notes": "plan"}.get(module, module)
-    own = own.split(".")[0]
+    own = _TESTED_BY.get(module, module.split(".", maxsplit=1)[0])
     files = dict.fromkeys([folder / f"test_{own}.py", folder / "test_plan.py"])
     return [str(file) for file in files if file.exists()]
 

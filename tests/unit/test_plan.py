@@ -14,7 +14,7 @@ import pytest
 
 import gpu2dra
 from gpu2dra import ApiVersion, Context, Keep, Object, Options, Severity, Style
-from gpu2dra.converted import ANNOTATION, ANNOTATIONS_LIMIT
+from gpu2dra.converted import ANNOTATION
 from gpu2dra.podspec import MOST_REQUESTS, _sum
 from gpu2dra.policy import Policy, Preemption
 from unit.build import (
@@ -323,7 +323,7 @@ def test_r06_a_pod_with_hundreds_of_requests_is_left_as_it_is() -> None:
 
 def test_r06_what_a_pod_carries_fits_its_annotations() -> None:
     main = container("main", 1)
-    room = ANNOTATIONS_LIMIT - len("note") - sum(map(len, _record_of(pod(main))))
+    room = 262_144 - len("note") - sum(map(len, _record_of(pod(main))))
     fitting = pod(main) | {"metadata": {"name": "p", "annotations": {"note": "x" * room}}}
     assert codes(planned(fitting, ADMISSION)) == ["DRA001"]
     full = pod(main) | {"metadata": {"name": "p", "annotations": {"note": "x" * (room - 1) + "é"}}}
