@@ -123,13 +123,22 @@ def decode(body: bytes) -> Review:
     except msgspec.ValidationError as error:
         raise BadReview(f"No AdmissionReview: {shown(str(error))}.") from error
     except (msgspec.DecodeError, ValueError) as error:
-        raise BadReview(f"The body is no JSON: {shown(str(error))}.") from error
+        raise BadReview(f"The body is no JSON: {_json_problem(body, error)}.") from error
     if not review.uid:
         raise BadReview("The review has no request.uid.")
     for name, most in _LONGEST.items():
         if len(getattr(review, name)) > most:
             raise BadReview(f"request.{name} has more than {most} letters.")
     return review
+
+
+def _json_problem(body: bytes, error: ValueError) -> str:
+    """Return what is wrong with JSON, which releases of msgspec say in different words where it is no UTF-8."""
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return "it is not UTF-8"
+    return shown(str(error))
 
 
 def _other(envelope: _Body) -> str:
