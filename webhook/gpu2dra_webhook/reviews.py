@@ -132,7 +132,7 @@ def decode(body: bytes) -> Review:
     return review
 
 
-def _json_problem(body: bytes, error: ValueError) -> str:
+def _json_problem(body: bytes, error: Exception) -> str:
     """Return what is wrong with JSON, which releases of msgspec say in different words where it is no UTF-8."""
     try:
         body.decode()

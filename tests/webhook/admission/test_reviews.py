@@ -60,7 +60,7 @@ def nested(depth: int) -> bytes:
         (b"null", "No AdmissionReview: Expected `object`, got `null`."),
         (b"{}", "This is no kind of no apiVersion, not an AdmissionReview of admission.k8s.io/v1."),
         (b'{"kind":"AdmissionReview"', "The body is no JSON: Input data was truncated."),
-        (b"\xff\xfe{}", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
+        (b"\xff\xfe{}", "The body is no JSON: it is not UTF-8."),
         (b'{"kind":"\xff"}', "The body is no JSON: it is not UTF-8."),
         (b"kind: AdmissionReview", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
         (json.dumps({"kind": "Pod", "apiVersion": "v1"}).encode(),
