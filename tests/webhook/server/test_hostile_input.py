@@ -13,25 +13,16 @@ from typing import Any
 import pytest
 
 from gpu2dra_webhook.room import ROOM, weight
+from webhook.server import hostile
 from webhook.server.running import JSON, Answer, Client, Webhook, Webhooks, body, pod, request, review
 
 MEBIBYTE = 2**20
 LIMIT = 7 * MEBIBYTE
-DEEP = 100_000
-OLD_VERSION = (
-    "admission.k8s.io/v1beta1 is not spoken here; list only v1 in admissionReviewVersions of the webhook configuration."
-)
 
 
 def chunked(*chunks: bytes) -> bytes:
     """Return a body in chunks, with its end."""
     return b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b""))
-
-
-def without(field: str) -> bytes:
-    asked = review()
-    del asked["request"][field]
-    return json.dumps(asked).encode()
 
 
 def assert_refused(client: Client, status: int, reason: str) -> Answer:
@@ -49,38 +40,7 @@ def assert_well(webhook: Webhook) -> None:
         assert client.post(body()).json["response"]["allowed"] is True
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"", "The body is no JSON: Input data was truncated."),
-        (b"{", "The body is no JSON: Input data was truncated."),
-        (b"\x16\x03\x01", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
-        (b"\xef\xbb\xbf{}", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
-        ("{}".encode("utf-16"), "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
-        (b'"\xff"', "No AdmissionReview: Expected `object`, got `str`."),
-        (b"[]", "No AdmissionReview: Expected `object`, got `array`."),
-        (b"null", "No AdmissionReview: Expected `object`, got `null`."),
-        (b"{}", "This is no kind of no apiVersion, not an AdmissionReview of admission.k8s.io/v1."),
-        (b"[" * DEEP, "No AdmissionReview: Expected `object`, got `array`."),
-        (b'{"a":' * DEEP, "The review is nested too deeply."),
-        (
-            body(pod(deep=json.loads("[" * 500 + "]" * 500))).replace(b"[" * 500, b"[" * DEEP),
-            "The review is nested too deeply.",
-        ),
-        (
-            json.dumps(review() | {"kind": "Pod"}).encode(),
-            "This is Pod of admission.k8s.io/v1, not an AdmissionReview of admission.k8s.io/v1.",
-        ),
-        (json.dumps(review() | {"apiVersion": "admission.k8s.io/v1beta1"}).encode(), OLD_VERSION),
-        (without("uid"), "No AdmissionReview: Object missing required field `uid`."),
-        (body(uid=""), "The review has no request.uid."),
-        (body(uid=7), "No AdmissionReview: Expected `str`, got `int` - at `$.uid`."),
-        (body(object=[]), "No AdmissionReview: Expected `object | null`, got `array` - at `$.object`."),
-        (body(object=None), "request.object is no Pod of v1, as request.kind says."),
-        (body(namespace=""), "The review has no request.namespace."),
-        (body(namespace="x" * MEBIBYTE), "request.namespace has more than 63 letters."),
-    ],
-)
+@pytest.mark.parametrize(("content", "reason"), hostile.NO_REVIEWS)
 def test_what_is_no_review_is_refused_with_a_reason(webhook: Webhook, content: bytes, reason: str) -> None:
     with webhook.client() as client:
         client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(content))}) + content)
@@ -250,19 +210,7 @@ def response(webhook: Webhook, content: bytes) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(
-    ("fields", "reason"),
-    [
-        ({"object": pod() | {"metadata": {"namespace": "team-b"}}}, "namespace-mismatch"),
-        ({"namespace": "kube-system"}, "excluded-namespace"),
-        ({"subResource": "eviction"}, "subresource"),
-        ({"subResource": "ephemeralcontainers", "operation": "UPDATE"}, "subresource"),
-        ({"operation": "DELETE"}, "other-operation"),
-        ({"operation": "CONNECT"}, "other-operation"),
-        ({"kind": {"group": "apps", "version": "v1", "kind": "Deployment"}}, "other-kind"),
-        ({"resource": {"group": "", "version": "v1", "resource": "secrets"}}, "other-kind"),
-    ],
-)
+@pytest.mark.parametrize(("fields", "reason"), hostile.NOTHING_FOR_US)
 def test_what_is_no_creation_of_a_pod_of_ours_is_allowed_as_it_is(
     webhook: Webhook, fields: dict[str, Any], reason: str
 ) -> None:
@@ -270,20 +218,7 @@ def test_what_is_no_creation_of_a_pod_of_ours_is_allowed_as_it_is(
     assert (True, None, reason) == (found["allowed"], found.get("patch"), found["auditAnnotations"]["reason"])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "имя-🚀",
-        "line\nbreak",
-        "nul\x00",
-        "\x1b[2J\x1b[31mred",
-        "a/b~c",
-        "' || true || '",
-        "${jndi:ldap://x}",
-        "{{ .Values }}",
-        "x" * 100_000,
-    ],
-)
+@pytest.mark.parametrize("name", hostile.STRANGE_NAMES)
 def test_strange_names_come_back_as_data(webhook: Webhook, name: str) -> None:
     strange = pod(name) | {"metadata": {"name": name, "annotations": {name: name}, "labels": {name: name}}}
     strange["spec"]["containers"][0]["name"] = name
@@ -357,33 +292,22 @@ def peak(webhook: Webhook) -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024
 
 
-def filled(value: bytes, size: int) -> bytes:
-    """Return a review of about `size` bytes whose pod has a list of this value again and again."""
-    frame = body(pod(x="HERE"))
-    count = (size - len(frame)) // (len(value) + 1)
-    return frame.replace(b'"HERE"', b"[%s]" % b",".join([value] * count))
-
-
-SMALL_VALUES = [b"{}", b"[]", b'{"":0}', b'{"":{"":{"":{"":{"":0}}}}}', b"[[[[[[0]]]]]]", b'"a"', b"0"]
-
-
-@pytest.mark.parametrize("value", SMALL_VALUES)
+@pytest.mark.parametrize("value", hostile.SMALL_VALUES)
 def test_many_small_values_are_refused_before_they_take_memory(webhooks: Webhooks, value: bytes) -> None:
     with webhooks.running() as webhook:
         with webhook.client() as client:
-            content = filled(value, LIMIT)
+            content = hostile.filled(value, LIMIT)
             client.send(request("POST", "/mutate", {**JSON, "Content-Length": str(len(content))}) + content)
             assert_refused(client, 413, "The review holds too many values.")
             # One that just fits is answered, on a connection that is as good as before.
-            fits = filled(value, int(0.99 * LIMIT * (ROOM // 2) / weight(content)))
+            fits = hostile.filled(value, int(0.99 * LIMIT * (ROOM // 2) / weight(content)))
             assert client.post(fits).json["response"]["allowed"] is True
         assert peak(webhook) < CONTAINER_MEMORY * 0.7
 
 
 @pytest.mark.parametrize("text", ["x", "\N{FIRE}", "x" * 99 + "\N{FIRE}"])
 def test_a_long_text_is_answered_within_the_memory_of_the_container(webhooks: Webhooks, text: str) -> None:
-    note = pod()
-    note["metadata"]["annotations"] = {"note": text * (3 * MEBIBYTE // len(text.encode()))}
+    note = pod(note=text * (3 * MEBIBYTE // len(text.encode())))
     content = json.dumps(review(note), ensure_ascii=False).encode()
     with webhooks.running() as webhook, webhook.client() as client:
         assert "patch" in client.post(content).json["response"]
