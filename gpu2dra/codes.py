@@ -354,7 +354,8 @@ _ROWS: tuple[Code, ...] = (
         "helm-values",
         _W,
         "Values of a Helm chart: what they become is decided by the chart's templates.",
-        "Convert the chart, use the chart's own switch for DRA if it has one, or let the webhook convert its pods.",
+        "Convert the chart, or use its own switch for DRA if it has one. Two ways out for one that lives elsewhere: "
+        "the webhook, or `gpu2dra render-filter` as a post-renderer.",
     ),
     Code(
         "DRA404",

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpu2dra import CODES, Context, Finding, Keep, Object, Options, Plan, plan
 from gpu2dra.codes import finding
@@ -23,6 +23,9 @@ from gpu2dra_migrate.text.values import repeated_keys, to_data
 
 CONVERSIONS = frozenset({"DRA001", "DRA002", "DRA435"})
 """The codes that say what `convert` does; every other code is about what it leaves or what to know."""
+if TYPE_CHECKING:
+    from gpu2dra_migrate.elsewhere.releases import Release
+
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _RELEASES = ("HelmRelease", "Application", "ApplicationSet")
 """Kinds that hand values to charts which live elsewhere, as does a helmfile, which has no kind."""
@@ -30,8 +33,19 @@ _NO_ROOM = "DRA105"
 _IGNORED = "Left as it is, since a request of this object is ignored."
 _NOTHING_KNOWN = Context()
 
-Sources = Callable[[], Iterable[Any]]
-"""Gives objects of other files, when somebody asks for them."""
+
+class Around(NamedTuple):
+    """What stands around a text, told when somebody asks.
+
+    `charts` gives objects that may name the chart of a release, the nearest first; `releases` those releases, of charts
+    elsewhere, that take all of a map as their values.
+    """
+
+    charts: Callable[[], Iterable[Any]] = tuple
+    releases: Callable[[Object], Iterable[Release]] = lambda _: ()
+
+
+_NOTHING_AROUND = Around()
 Reason = Callable[[str, str], Finding | None]
 """Given kind and name of an object: the finding because of which it must be left alone, or None."""
 
@@ -94,15 +108,14 @@ def convert(
     *,
     reason: Reason | None = None,
     keep: Callable[[], tuple[Keep, ...]] = tuple,
-    sources: Sources = tuple,
+    around: Around = _NOTHING_AROUND,
     write: bool = True,
 ) -> Conversion:
     """Return what becomes of `text`.
 
     `context` knows what stands in other files, `reason` may forbid an object; `keep`, asked only where something
-    converts, tells which tools would prune the templates; `sources`, asked only where a release names one, gives the
-    objects of other files in which charts are named. With `write` false the edit is tried but not proven, as
-    `check` needs it. Bad input gives findings, never an exception.
+    converts, tells which tools would prune the templates; `around` knows of releases. With `write` false the edit is
+    tried but not proven, as `check` needs it. Bad input gives findings, never an exception.
     """
     try:
         documents = compose(text)
@@ -110,7 +123,7 @@ def convert(
     except YamlSyntaxError as error:
         return Conversion([_unparsed(text, error)])
     context = with_neighbours(context, data)
-    beside: Sources = lambda: chain(data, sources())  # noqa: E731 - it is handed on
+    beside = around._replace(charts=lambda: chain(data, around.charts()))
     plans = [planned(obj, options, context, beside) for obj in data]
     if any(plans) and (tools := keep()):
         options = replace(options, keep=tools)
@@ -130,15 +143,16 @@ def convert(
     return result
 
 
-def planned(obj: Any, options: Options, context: Context, beside: Sources = tuple) -> Plan:
-    """Return the plan of an object in a file: the core's, or where it hands values to a chart, that of the values.
-
-    `beside` gives the objects around it, the nearest first.
-    """
+def planned(obj: Any, options: Options, context: Context, around: Around = _NOTHING_AROUND) -> Plan:
+    """Return the plan of an object in a file: the core's, or where it hands values to a chart, that of the values."""
     if isinstance(obj, dict) and (obj.get("kind") in _RELEASES or ("kind" not in obj and "releases" in obj)):
         from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - few files hold one
 
-        return plan_releases(obj, options, context, beside)
+        return plan_releases(obj, options, context, around.charts)
+    if isinstance(obj, dict) and "kind" not in obj and (found := list(around.releases(obj))):
+        from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - as above
+
+        return plan_releases(obj, options, context, of_file=found)
     return plan(obj, options, context)
 
 
@@ -360,6 +374,6 @@ def _prove_stable(found: list[Any], parts: list[_Part], options: Options, contex
         first = part.index + shift
         shift += before
         for obj in found[first : first + before + 1]:
-            again = planned(obj, options, context, lambda: found)
+            again = planned(obj, options, context, Around(lambda: found))
             if again.operations:
                 raise ProofFailed("stable", f"a second run would change {again.operations[0]['path']} again")

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra import Keep
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.manifest import Around
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.walk import Problem, holds
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from gpu2dra.model import Object
+    from gpu2dra_migrate.elsewhere.releases import Release
 
 _SIGNS: dict[Keep, tuple[str, ...]] = {
     Keep.ARGOCD: ("argocd.argoproj.io/", "namespace: argocd"),
@@ -32,31 +36,54 @@ class Surroundings:
         self._top_of = cache(git.top_of)
         self._tools = cache(_tools)
         self._sources = cache(_sources)
+        self._users = cache(_users)
 
     def keeps(self, path: Path) -> tuple[Keep, ...]:
         """Return the tools that apply the repository of `path` and prune what it no longer holds."""
         top = self._top_of(path.parent)
         return self._tools(top) if top else ()
 
-    def chart_sources(self, path: Path) -> Iterator[Any]:
+    def around(self, path: Path) -> Around:
+        """Return what the repository of `path` knows of releases."""
+        return Around(lambda: self._charts(path), lambda values: self._releases(path, values))
+
+    def _charts(self, path: Path) -> Iterator[Any]:
         """Yield the objects in the repository of `path` by which releases name a chart, the nearest to it first."""
         top = self._top_of(path.parent)
         found = self._sources(top) if top else ()
         for _, obj in sorted(found, key=lambda each: _distance(path, each[0])):
             yield obj
 
+    def _releases(self, path: Path, values: Object) -> list[Release]:
+        """Return the releases in the repository of `path` that take their values from that file."""
+        from gpu2dra_migrate.elsewhere.value_files import ROOTS, releases_of  # noqa: PLC0415 - few files hold values
+
+        top = self._top_of(path.parent)
+        if top is None or ROOTS.isdisjoint(values):
+            return []
+        return list(releases_of(path, values, top, self._users(top)))
+
 
 def _sources(top: Path) -> tuple[tuple[Path, Any], ...]:
     """Return the OCIRepositories and HelmCharts of Flux in a repository, each with its file."""
-    from gpu2dra_migrate.manifest import objects  # noqa: PLC0415 - it needs what asks here
+    found = _objects_with(top, [f"kind: {kind}" for kind in _SOURCES])
+    return tuple((path, obj) for path, obj in found if isinstance(obj, dict) and obj.get("kind") in _SOURCES)
 
-    answer = git.grep(top, [f"kind: {kind}" for kind in _SOURCES], *git.MANIFESTS)
-    found: list[tuple[Path, Any]] = []
+
+def _users(top: Path) -> tuple[tuple[Path, Any], ...]:
+    """Return the objects of a repository that may name files of values, each with its file."""
+    return tuple(_objects_with(top, ("valueFiles:", "releases:")))
+
+
+def _objects_with(top: Path, terms: Iterable[str]) -> Iterator[tuple[Path, Any]]:
+    """Yield the objects in the files of a repository that hold a term, each with its file."""
+    from gpu2dra_migrate.helm.documents import objects_in  # noqa: PLC0415 - few repositories have releases
+
+    answer = git.grep(top, terms, *git.MANIFESTS)
     for path in answer[0] if answer else ():
         with suppress(Unreadable):
-            read = objects(read_text(path, _LARGEST))
-            found += [(path, obj) for obj in read if isinstance(obj, dict) and obj.get("kind") in _SOURCES]
-    return tuple(found)
+            for obj in objects_in(read_text(path, _LARGEST)):
+                yield path, obj
 
 
 def _distance(path: Path, other: Path) -> int:

@@ -114,7 +114,7 @@ class Worker:
             self._context,
             # Only annotations of templates depend on what is kept, and check shows none.
             keep=tuple if mode is Mode.CHECK else lambda: self._surroundings.keeps(path),
-            sources=lambda: self._surroundings.chart_sources(path),
+            around=self._surroundings.around(path),
             write=mode is not Mode.CHECK,
         )
         result = FileResult(job.path, conversion.findings, ignored=conversion.ignored)

@@ -429,6 +429,16 @@ def test_the_chart_behind_a_reference(other: Any, expected: tuple[str, int | Non
     assert (found.chart, found.version and found.version.low[0]) == expected
 
 
+def told(folder: Path) -> dict[str, set[str]]:
+    """Return the codes by file that a check of a folder finds."""
+    settings = Settings(mode=Mode.CHECK, options=Options(), max_size=Config().max_size)
+    return {
+        each.path.relative_to(folder).as_posix(): {item.finding.code for item in each.findings}
+        for each in run([folder], settings)
+        if each.findings
+    }
+
+
 def test_the_chart_may_stand_in_another_file_of_the_repository(tmp_path: Path) -> None:
     source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: OCIRepository\nmetadata: {name: app-template}\nspec:\n"
     source += "  url: oci://example.com/charts/app-template\n  ref: {tag: TAG}\n"
@@ -442,20 +452,10 @@ def test_the_chart_may_stand_in_another_file_of_the_repository(tmp_path: Path) -
         (folder / "ocirepository.yaml").write_text(source.replace("TAG", tag))
     (tmp_path / "new" / "deeper").mkdir()
     (tmp_path / "new" / "deeper" / "helmrelease.yaml").write_text(text)
-    settings = Settings(mode=Mode.CHECK, options=Options(), max_size=Config().max_size)
-
-    def found() -> dict[str, set[str]]:
-        results = run([tmp_path], settings)
-        return {
-            each.path.relative_to(tmp_path).as_posix(): {item.finding.code for item in each.findings}
-            for each in results
-            if each.findings
-        }
-
     alone = {f"{name}/helmrelease.yaml": {"DRA450"} for name in ("new", "new/deeper", "old")}
-    assert found() == alone, "outside a repository nobody looks at other files"
+    assert told(tmp_path) == alone, "outside a repository nobody looks at other files"
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    assert found() == {**alone, "new/helmrelease.yaml": {"DRA001"}, "new/deeper/helmrelease.yaml": {"DRA001"}}
+    assert told(tmp_path) == {**alone, "new/helmrelease.yaml": {"DRA001"}, "new/deeper/helmrelease.yaml": {"DRA001"}}
 
 
 def test_a_chart_that_asks_by_itself_converts_where_its_file_is_looked_at() -> None:
@@ -471,3 +471,58 @@ def test_a_chart_that_asks_by_itself_converts_where_its_file_is_looked_at() -> N
         assert codes(convert(release("llm-d-modelservice", values), Options())) == expected
     done = convert(release("ollama", "ollama: {gpu: {enabled: true, number: 3}}\n"), Options())
     assert values_of(done) == {"ollama": {"gpu": {"enabled": True, "number": 3, "draEnabled": True}}}
+
+
+HELMFILE = "releases:\n- name: chat\n  chart: otwld/ollama\n  version: 1.70.0\n  values: VALUES\n"
+MULTI = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: chat}
+spec:
+  destination: {namespace: chat}
+  sources:
+  - chart: ollama
+    targetRevision: 1.70.0
+    helm: {valueFiles: [$values/apps/values.yaml]}
+  - {repoURL: https://example.com/this.git, ref: values}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "code"),
+    [
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml]"), "DRA001"),
+        ("helmfile.d/chat.yaml", HELMFILE.replace("VALUES", "[../apps/values.yaml]"), "DRA001"),
+        ("argo/chat.yaml", MULTI, "DRA001"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml, more.yaml]"), "DRA451"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml, {a: 1}]"), "DRA451"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml]\n  set: [{name: a, value: b}]"), "DRA451"),
+        ("argo/chat.yaml", MULTI.replace("helm: {", "helm: {parameters: [{name: a}], "), "DRA451"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml]").replace("1.70.0", "1.2.0"), "DRA450"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[other.yaml]"), "DRA403"),
+        ("apps/helmfile.yaml", HELMFILE.replace("VALUES", "[values.yaml]").replace("ollama", "whisper"), "DRA403"),
+        ("apps/helmfile.yaml", "releases: [1, {chart: 1}]\n--- [1]\n", "DRA403"),
+        ("argo/chat.yaml", MULTI.replace("$values/apps", "apps"), "DRA403"),
+    ],
+)
+def test_a_file_of_values_is_read_with_the_release_that_names_it(
+    tmp_path: Path, name: str, text: str, code: str
+) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    for path, content in {"apps/values.yaml": OLLAMA, name: text}.items():
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(content)
+    assert told(tmp_path) == {"apps/values.yaml": {code}}
+
+
+def test_a_file_of_values_keeps_all_but_what_changes(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "helmfile.yaml").write_text(HELMFILE.replace("VALUES", "[values.yaml]"))
+    file = tmp_path / "values.yaml"
+    file.write_text("# ours\n" + OLLAMA.replace("1}}", "1, memory: 4Gi}} # one"))
+    settings = Settings(mode=Mode.CONVERT, options=Options(), max_size=Config().max_size)
+    assert [each.path.name for each in run([tmp_path], settings) if each.changed] == ["values.yaml"]
+    assert file.read_text() == (
+        "# ours\nollama:\n  gpu:\n    enabled: true\n    draEnabled: true\nresources: {limits: {memory: 4Gi}} # one\n"
+    )
+    assert told(tmp_path) == {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from gpu2dra import Access, Context, Finding, Object, Operation, Options, Plan
@@ -19,18 +20,21 @@ from gpu2dra_migrate.text.proof import prove
 from gpu2dra_migrate.text.values import to_data
 
 
-def plan_releases(obj: Object, options: Options, context: Context, beside: Beside = tuple) -> Plan:
+def plan_releases(
+    obj: Object, options: Options, context: Context, beside: Beside = tuple, of_file: Iterable[Release] = ()
+) -> Plan:
     """Return how the values in `obj` ask by claims: those of charts that are known; all others are reported.
 
-    `beside` gives the objects around it, the nearest first; it is asked only where a chart stands in one of them. An
-    object without values gives an empty plan, but for findings.
+    `beside` gives the objects around it, the nearest first; it is asked only where a chart stands in one of them.
+    `of_file`: releases that take all of `obj` as their values. An object without values gives an empty plan, but for
+    findings.
     """
     operations: list[Operation] = []
     templates: list[Object] = []
     findings: list[Finding] = []
     access: list[Access] = []
     seen: set[str] = set()
-    for release in releases(obj, beside):
+    for release in (*releases(obj, beside), *of_file):
         known = CHARTS.get(release.chart)
         if known is None:
             continue

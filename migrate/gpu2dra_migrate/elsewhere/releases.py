@@ -68,7 +68,7 @@ def releases(obj: Object, beside: Beside) -> Iterator[Release]:
     if kind == "HelmRelease" and api.startswith(_FLUX):
         yield from _flux(obj, api.removeprefix(_FLUX), beside)
     elif kind in ("Application", "ApplicationSet") and api.startswith(_ARGO):
-        yield from _argo(obj, "/spec" if kind == "Application" else "/spec/template/spec")
+        yield from _argo(obj)
     elif kind is None and isinstance(obj.get("releases"), list):
         yield from _helmfile(obj)
 
@@ -140,7 +140,20 @@ def pods_namespace(obj: Object) -> str:
 # Argo CD
 
 
-def _argo(obj: Object, base: str) -> Iterator[Release]:
+def _argo(obj: Object) -> Iterator[Release]:
+    for place, source, release in application_sources(obj):
+        helm = mapping(source.get("helm"))
+        values, texts = helm.get("valuesObject"), helm.get("values")
+        more = ", ".join(name for name in ("valueFiles", "parameters", "fileParameters") if helm.get(name))
+        if isinstance(values, dict) and values:
+            yield replace(release, base=pointer(place, "helm", "valuesObject"), values=values, more=more)
+        elif isinstance(texts, str):
+            yield replace(release, base=pointer(place, "helm", "values"), text=texts, more=more)
+
+
+def application_sources(obj: Object) -> Iterator[tuple[str, Object, Release]]:
+    """Yield pointer and content of each chart that an Application takes with values, and its release without them."""
+    base = "/spec" if obj.get("kind") == "Application" else "/spec/template/spec"
     spec = obj
     for name in base.split("/")[1:]:
         spec = mapping(spec.get(name))
@@ -148,45 +161,45 @@ def _argo(obj: Object, base: str) -> Iterator[Release]:
     listed = spec.get("sources")
     places += [(pointer(base, "sources", n), each) for n, each in enumerate(listed if isinstance(listed, list) else ())]
     metadata = mapping(obj.get("metadata"))
-    for place, source in places:
-        helm, chart = mapping(mapping(source).get("helm")), mapping(source).get("chart")
-        if not helm or not isinstance(chart, str):
-            continue
-        values, texts = helm.get("valuesObject"), helm.get("values")
-        more = ", ".join(name for name in ("valueFiles", "parameters", "fileParameters") if helm.get(name))
-        release = Release(
-            "Argo CD", last_part(chart), version_of(mapping(source).get("targetRevision")),
-            text(helm.get("releaseName")) or text(metadata.get("name")),
-            text(mapping(spec.get("destination")).get("namespace")), metadata, pointer(place, "helm", "valuesObject"),
-            mapping(values), more=more,
-            room="an Application cannot bring a ResourceClaimTemplate into its destination beside a chart",
-        )  # fmt: skip
-        if release.values:
-            yield release
-        elif isinstance(texts, str):
-            yield replace(release, base=pointer(place, "helm", "values"), text=texts)
+    for place, each in places:
+        source = mapping(each)
+        helm, chart = mapping(source.get("helm")), source.get("chart")
+        if helm and isinstance(chart, str):
+            release = Release(
+                "Argo CD", last_part(chart), version_of(source.get("targetRevision")),
+                text(helm.get("releaseName")) or text(metadata.get("name")),
+                text(mapping(spec.get("destination")).get("namespace")), metadata, "", {},
+                room="an Application cannot bring a ResourceClaimTemplate into its destination beside a chart",
+            )  # fmt: skip
+            yield place, source, release
 
 
 # helmfile
 
 
 def _helmfile(obj: Object) -> Iterator[Release]:
-    for number, each in enumerate(obj["releases"]):
-        release = mapping(each)
-        listed = release.get("values")
-        if not isinstance(release.get("chart"), str) or not isinstance(listed, list):
+    for place, entry, release in helmfile_releases(obj):
+        listed = entry.get("values")
+        if not isinstance(listed, list):
             continue
         others = [str(name) for name in listed if not isinstance(name, dict)]
-        others += [name for name in ("set", "valuesTemplate") if release.get(name)]
+        others += [name for name in ("set", "valuesTemplate") if entry.get(name)]
         for index, values in enumerate(listed):
             if isinstance(values, dict):
                 more = others or ["other values of the release"] * (len(listed) > 1)
-                yield Release(
-                    "helmfile", last_part(release["chart"]), version_of(release.get("version")),
-                    text(release.get("name")), text(release.get("namespace")), {},
-                    pointer("/releases", number, "values", index), values, more=", ".join(more),
-                    room="a helmfile cannot hold a ResourceClaimTemplate",
-                )  # fmt: skip
+                yield replace(release, base=pointer(place, "values", index), values=values, more=", ".join(more))
+
+
+def helmfile_releases(obj: Object) -> Iterator[tuple[str, Object, Release]]:
+    """Yield pointer and content of each release in a helmfile, and the release without its values."""
+    for number, each in enumerate(obj["releases"]):
+        entry = mapping(each)
+        if isinstance(entry.get("chart"), str):
+            release = Release(
+                "helmfile", last_part(entry["chart"]), version_of(entry.get("version")), text(entry.get("name")),
+                text(entry.get("namespace")), {}, "", {}, room="a helmfile cannot hold a ResourceClaimTemplate",
+            )  # fmt: skip
+            yield pointer("/releases", number), entry, release
 
 
 def last_part(name: object) -> str:

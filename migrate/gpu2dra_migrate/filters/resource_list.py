@@ -13,7 +13,7 @@ from gpu2dra import CODES, Context, Finding, Object, Operation, Options, Plan
 from gpu2dra.pointers import add, pointer, segments
 from gpu2dra_migrate.errors import CannotEdit, ProofFailed
 from gpu2dra_migrate.ignores import ignores, is_ignored
-from gpu2dra_migrate.manifest import CONVERSIONS, planned, unquoted, with_neighbours
+from gpu2dra_migrate.manifest import CONVERSIONS, Around, planned, unquoted, with_neighbours
 from gpu2dra_migrate.text.edits import DocumentEdit, edit, locate
 from gpu2dra_migrate.text.nodes import Document
 from gpu2dra_migrate.text.patch import copied, patched
@@ -50,7 +50,7 @@ def convert_list(text: str, documents: list[Document], data: Object, options: Op
     results: list[Object] = []
     for index in reversed(range(len(items))):  # so that an insertion does not move what comes after it
         base = pointer("/items", index)
-        made = _settled(planned(items[index], options, context, lambda: items), documents[0], base, lines)
+        made = _settled(planned(items[index], options, context, Around(lambda: items)), documents[0], base, lines)
         operations += [{**each, "path": base + each["path"]} for each in made.operations]
         operations += [add(base, _placed(each, items[index], made)) for each in reversed(made.templates)]
         results[:0] = [_result(each, items[index]) for each in made.findings]

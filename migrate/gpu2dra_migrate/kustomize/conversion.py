@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpu2dra import Context, Keep, Options
 from gpu2dra_migrate import manifest
@@ -53,14 +52,14 @@ class Conversion:
 
     def __init__(
         self, graph: Graph, members: list[Kustomization], tree: Tree, editable: Mapping[Path, Options],
-        keeps: Callable[[Path], tuple[Keep, ...]], sources: Callable[[Path], Iterable[Any]],
+        keeps: Callable[[Path], tuple[Keep, ...]], around: Callable[[Path], manifest.Around],
     ) -> None:  # fmt: skip
         self._graph = graph
         self._members = members
         self._tree = tree
         self._editable = editable
         self._keeps = keeps
-        self._sources = sources
+        self._around = around
         self._nodes = list({node.folder: node for one in members for node in graph.closure(one)[0]}.values())
         patch_files = {patch.file for node in self._nodes for patch in patches_of(node) if patch.file}
         self._special = patch_files.union(path for node in self._nodes for path in generator_files(node))
@@ -90,7 +89,7 @@ class Conversion:
             if one.component:
                 continue
             try:
-                self._due[one.folder] = wanted(self._tree.before(one), self._options, partial(self._sources, one.file))
+                self._due[one.folder] = wanted(self._tree.before(one), self._options, self._around(one.file))
             except BuildError as error:
                 self.outcome.problems[one.file] = unproven(self._graph, one, str(error))
                 for path in held_back(self._graph, one):
@@ -188,7 +187,7 @@ class Conversion:
         if path not in self.outcome.conversions:
             conversion = manifest.convert(
                 self._tree.text(path), self._editable[path], Context(), keep=lambda: self._keeps(path),
-                sources=lambda: self._sources(path),
+                around=self._around(path),
             )  # fmt: skip
             self.outcome.conversions[path] = conversion
             if conversion.text is not None:

@@ -61,7 +61,7 @@ class KustomizeGroup:
         self._jobs = jobs
         self._kustomize = kustomize
         self._keeps = surroundings.keeps
-        self._sources = surroundings.chart_sources
+        self._around = surroundings.around
         self._said = said
         self._mode = next(iter(jobs.values())).settings.mode
 
@@ -87,7 +87,7 @@ class KustomizeGroup:
         with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
             tree = Tree(self._graph, self._members, kustomize, Path(room), self._may_write)
             options = {path: job.settings.options for path, job in self._jobs.items()}
-            conversion = Conversion(self._graph, self._members, tree, options, self._keeps, self._sources)
+            conversion = Conversion(self._graph, self._members, tree, options, self._keeps, self._around)
             outcome = conversion.run()
             if self._mode is Mode.VERIFY:
                 outcome.problems |= conversion.verify()

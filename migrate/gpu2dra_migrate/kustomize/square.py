@@ -13,7 +13,7 @@ from gpu2dra.kinds import kind_of, matches
 from gpu2dra.names import canonical_json
 from gpu2dra.templates import KIND, WORKLOAD_ANNOTATION, canonical_spec
 from gpu2dra_migrate.elsewhere.releases import claim_references, pods_namespace
-from gpu2dra_migrate.manifest import Sources, planned, with_neighbours
+from gpu2dra_migrate.manifest import Around, planned, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched, same
 
 _REFUSED = ("DRA2", "DRA3")
@@ -55,13 +55,14 @@ def key_of(obj: Object) -> Key:
     )  # fmt: skip
 
 
-def wanted(built: Sequence[Object], options: Options, sources: Sources = tuple) -> dict[Key, Wanted]:
-    """Return what converting each built object gives; `sources` gives objects of other files that name charts."""
+def wanted(built: Sequence[Object], options: Options, around: Around) -> dict[Key, Wanted]:
+    """Return what converting each built object gives; `around` is what stands around the kustomization."""
     options = replace(options, elsewhere=False)
     context = with_neighbours(Context(), built)
+    beside = around._replace(charts=lambda: chain(built, around.charts()))
     result = {}
     for obj in built:
-        made = planned(obj, options, context, lambda: chain(built, sources()))
+        made = planned(obj, options, context, beside)
         result[key_of(obj)] = Wanted(obj, patched(copied(obj), made.operations) if made else obj, made)
     return result
 
