@@ -526,6 +526,15 @@ _ROWS: tuple[Code, ...] = (
         "Rename one of them, or copy it, then convert.",
     ),
     Code(
+        "DRA426",
+        "not-inline",
+        _W,
+        "With --helm-style inline claims are written into templates of few patterns: one workload, and one container "
+        "that asks by a literal key or takes its resources from the values as a whole. This template is none of them.",
+        "Convert the chart without --helm-style inline, which takes templates of every shape, or edit this one by "
+        "hand.",
+    ),
+    Code(
         "DRA427",
         "own-dra-values",
         _W,

@@ -81,6 +81,12 @@ def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
             default="auto",
             help="What dra.enabled gets in a chart's values (auto: on from Kubernetes 1.34).",
         ),
+        click.option(
+            "--helm-style",
+            type=click.Choice(["wrap", "inline"]),
+            default="wrap",
+            help="wrap: templates render through a helper; inline: claims are written into those of known patterns.",
+        ),
         click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
         click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
         click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),

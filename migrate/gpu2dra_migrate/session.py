@@ -45,6 +45,7 @@ class Flags:
     jobs: int = 0
     values: tuple[Path, ...] = ()
     dra_default: str = "auto"
+    helm_style: str = "wrap"
     output: str = "text"
     quiet: bool = False
     verbose: bool = False
@@ -94,7 +95,7 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
         size = flags.max_size or config.max_size
         settings = Settings(
             mode=mode, options=merged.options(), max_size=size, jobs=flags.jobs, config=config, values=flags.values,
-            dra_default=flags.dra_default,
+            dra_default=flags.dra_default, helm_style=flags.helm_style,
         )  # fmt: skip
         return config, settings
 

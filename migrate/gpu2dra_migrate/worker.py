@@ -33,7 +33,7 @@ class Settings:
 
     `jobs`, the number of processes (0: one per core), holds for a whole run. `config` says which files a group may
     change besides those that were found. For charts: `values` are files that the user names, `dra_default` is what
-    `dra.enabled` gets (auto, true, false).
+    `dra.enabled` gets (auto, true, false), `helm_style` is wrap or inline.
     """
 
     mode: Mode
@@ -43,6 +43,7 @@ class Settings:
     config: Config = field(default_factory=Config)
     values: tuple[Path, ...] = ()
     dra_default: str = "auto"
+    helm_style: str = "wrap"
 
 
 @dataclass(frozen=True, slots=True)

@@ -305,6 +305,17 @@ def test_what_cannot_be_converted_safely_is_left_and_told(
     assert note.path == folder / "templates" / "app.yaml"
 
 
+def test_a_document_that_is_no_longer_the_last_has_the_same_text(helm: Helm, tmp_path: Path) -> None:
+    """Helm ends the last document with fewer line ends, and puts templates of claims behind everything it knows."""
+    last = (
+        POD.replace("NAME", "z")
+        .replace("v1\nkind: Pod", "example.com/v1\nkind: Other")
+        .replace("nvidia.com/gpu", "cpu")
+    )
+    done = convert(chart(tmp_path, templates__z_yaml=last), helm)
+    assert (done.names, done.reasons) == (["templates/app.yaml"], [])
+
+
 def test_one_template_that_fails_does_not_hold_back_the_others(helm: Helm, tmp_path: Path) -> None:
     taken = {"templates__bad_yaml": DEFINE + POD.replace("NAME", "bad"), "templates___x.tpl": DEFINE}
     done = convert(chart(tmp_path, **taken), helm, judge=False)

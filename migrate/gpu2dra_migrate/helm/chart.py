@@ -12,6 +12,7 @@ from typing import Any
 from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.helper import FILE_NAME
+from gpu2dra_migrate.helm.inline import is_inline
 from gpu2dra_migrate.search import git
 
 NOTES = "NOTES.txt"
@@ -29,7 +30,8 @@ class Chart:
     """One chart. Names of `templates` are relative to the chart's `templates` folder.
 
     `templates` holds the text of each file, a converted one under its own name with the text from before; `wrapped`
-    names the converted ones. `missing` are dependencies that the folder `charts` does not hold, `archives` packed ones.
+    names the converted ones, `inline` those that hold claims in their own text. `missing` are dependencies that the
+    folder `charts` does not hold, `archives` packed ones.
     """
 
     folder: Path
@@ -37,6 +39,7 @@ class Chart:
     library: bool
     templates: Mapping[str, str]
     wrapped: frozenset[str] = frozenset()
+    inline: frozenset[str] = frozenset()
     subcharts: tuple[Chart, ...] = ()
     archives: tuple[Path, ...] = ()
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -47,6 +50,16 @@ class Chart:
         yield self
         for chart in self.subcharts:
             yield from chart.family()
+
+    @property
+    def is_inline(self) -> bool:
+        """Whether templates of the chart or one in its folder hold claims in their own text."""
+        return any(member.inline for member in self.family())
+
+    @property
+    def is_wrapped(self) -> bool:
+        """Whether templates of the chart or one in its folder render through the helper."""
+        return any(member.wrapped for member in self.family())
 
     def owner(self, source: str) -> tuple[Chart, str] | None:
         """Return the chart of this folder that holds a template, and its name in there; None when it is in an archive.
@@ -95,7 +108,10 @@ def read_chart(folder: Path) -> Chart:
     ]  # fmt: skip
     aliases = {item["alias"]: item["name"] for item in dependencies if isinstance(item.get("alias"), str)}
     library = described.get("type") == "library"
-    return Chart(folder, described["name"], library, plain, wrapped, subcharts, archives, aliases, tuple(missing))
+    inline = frozenset(name for name, text in plain.items() if is_inline(text))
+    return Chart(
+        folder, described["name"], library, plain, wrapped, inline, subcharts, archives, aliases, tuple(missing)
+    )  # fmt: skip
 
 
 def _described(folder: Path) -> dict[str, Any]:

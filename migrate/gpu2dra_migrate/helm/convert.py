@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from gpu2dra import Keep
-from gpu2dra.kinds import KINDS
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.files import read_text
+from gpu2dra_migrate.helm.attempts import Attempts
 from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
-from gpu2dra_migrate.helm.edits import Edits, Target, edits_of
-from gpu2dra_migrate.helm.helper import helper, target_of
+from gpu2dra_migrate.helm.edits import Edits
+from gpu2dra_migrate.helm.helper import FILE_NAME
+from gpu2dra_migrate.helm.inline import Refused, inline
 from gpu2dra_migrate.helm.outcome import ChartConversion, Choices, Reason, Template
 from gpu2dra_migrate.helm.own_switch import own_switch, set_on, unequal
 from gpu2dra_migrate.helm.program import Helm, RenderError
-from gpu2dra_migrate.helm.prover import Construction, Prover, below
-from gpu2dra_migrate.helm.selection import asking, possible, taking, tell_unrendered, template_of, wanted
+from gpu2dra_migrate.helm.prover import Construction, Prover
+from gpu2dra_migrate.helm.selection import asking, possible, taking, tell_unrendered, wanted
 from gpu2dra_migrate.helm.survey import REQUEST, Place, Survey
-from gpu2dra_migrate.helm.values import KEY, switch
 
 _VALUES_FILE = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
 
@@ -36,9 +36,9 @@ def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Seq
     converts it stays as it was, and a note says so. Without `helm` that is left of it which is right by construction.
     """
     result = ChartConversion()
-    choices = _for_helm(choices)
     if (chart := _read(folder, result)) is None:
         return result
+    choices = replace(_for_helm(choices), inline=_is_inline(chart, choices, result))
     with tempfile.TemporaryDirectory(prefix="gpu2dra-chart-") as room:
         prover = Prover(chart, choices, helm, Path(room)) if helm else Construction(chart)
         if isinstance(prover, Prover):
@@ -55,9 +55,13 @@ def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Seq
             return result
         renders = [each for case in prover.cases for each in case.before]
         found = wanted(chart, renders, choices, result) | _named(chart, survey, values, result)
+        found -= {Template(member.folder, name) for member in chart.family() for name in member.inline}
         found = frozenset(each for each in found if _may_change(each, chart, survey, choices, result))
-        if templates := possible(chart, found, choices, result, rendered=prover.renders):
-            _Run(chart, choices, prover, result).convert(templates)
+        templates = possible(chart, found, choices, result, rendered=prover.renders)
+        if choices.inline:
+            templates = _writable(chart, templates, choices, result, rendered=prover.renders)
+        if templates:
+            Attempts(chart, choices, prover, result).convert(templates)
     return result
 
 
@@ -69,7 +73,7 @@ def verify_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[Pa
     result = ChartConversion()
     if (chart := _read(folder, result)) is None:
         return result
-    if not any(member.wrapped for member in chart.family()):
+    if not (chart.is_wrapped or chart.is_inline):
         result = convert_chart(folder, choices, helm, values)
         result.edits = []
         return result
@@ -80,10 +84,38 @@ def verify_chart(folder: Path, choices: Choices, helm: Helm, values: Sequence[Pa
         problems = prover.problems_as_it_stands()
     for template, problem in sorted(problems.items()):
         result.tell(Reason.NOT_EQUAL, template.path, f"{problem}.")
-    converted = {Template(member.folder, name) for member in chart.family() for name in member.wrapped}
+    converted = {Template(m.folder, name) for m in chart.family() for name in m.wrapped | m.inline}
     result.converted = sorted(template.path for template in converted - problems.keys())
     result.squares = len(prover.cases)
     return result
+
+
+def _is_inline(chart: Chart, choices: Choices, result: ChartConversion) -> bool:
+    """Whether claims are written into templates: the style of a chart is that of its first conversion."""
+    if choices.inline and chart.is_wrapped:
+        text = "The chart renders through the helper already, and goes on to; take that back first to write it inline."
+        result.tell(Reason.NOT_INLINE, chart.folder / "templates" / FILE_NAME, text)
+    return (choices.inline and not chart.is_wrapped) or chart.is_inline
+
+
+def _writable(
+    chart: Chart, templates: Iterable[Template], choices: Choices, result: ChartConversion, *, rendered: bool
+) -> frozenset[Template]:  # fmt: skip
+    """Return those of `templates` that can be written inline; tell why the others are not."""
+    texts = {member.folder: member.templates for member in chart.family()}
+    kept: set[Template] = set()
+    for template in sorted(templates):
+        try:
+            inline(texts[template.chart][template.name], choices.options)
+        except Refused as reason:
+            result.tell(Reason.NOT_INLINE, template.path, f"Not written inline: {reason}.")
+        else:
+            kept.add(template)
+    if kept and not rendered:
+        for template in sorted(kept):
+            result.tell(Reason.NO_HELM, template.path, "What is written inline needs the proof, and so helm.")
+        return frozenset()
+    return frozenset(kept)
 
 
 def _for_helm(choices: Choices) -> Choices:
@@ -176,80 +208,6 @@ def _settled(own: str, chart: Chart, choices: Choices, prover: Prover | Construc
         Reason.OWN_SWITCH, values, f"The chart's own switch, {own}, stays off, and its templates convert: {problem}."
     )
     return False
-
-
-class _Run:
-    """Takes templates back until what is left is proven.
-
-    A chart may print all its values, and values may be in a layout that is not edited: then the switch is left out of
-    them, where it works all the same.
-    """
-
-    def __init__(self, chart: Chart, choices: Choices, prover: Prover | Construction, result: ChartConversion) -> None:
-        self._chart = chart
-        self._choices = choices
-        self._prover = prover
-        self._result = result
-
-    def convert(self, templates: frozenset[Template]) -> None:
-        """Fill the result."""
-        while templates:
-            with_switch, unedited = self._problems(templates, switched=True)
-            problems, _ = self._problems(templates, switched=False) if with_switch else ({}, "")
-            if not problems:
-                self._finish(templates, switched=not with_switch, unedited=unedited)
-                return
-            failing = templates & problems.keys() or templates
-            for template in sorted(failing):
-                problem = problems.get(template) or next(iter(problems.values()))
-                self._result.tell(Reason.NOT_EQUAL, template.path, f"{problem}; left as it was.")
-            templates -= failing
-
-    def _problems(self, templates: frozenset[Template], *, switched: bool) -> tuple[dict[Template, str], str]:
-        """Return what the prover says, and why values or a schema could not be edited."""
-        try:
-            return self._prover.problems(self._targets(templates, switched=switched)), ""
-        except FileError as error:
-            return dict.fromkeys(templates, str(error)), str(error)
-
-    def _targets(self, templates: frozenset[Template], *, switched: bool) -> dict[Path, Target]:
-        """Return by chart folder what it is to hold."""
-        options = self._choices.options
-        texts = [text for chart in self._chart.family() for text in chart.templates.values()]
-        groups = frozenset(group for group, _ in KINDS if group and any(group in text for text in texts))
-        text = helper(options, groups)
-        value = switch(self._choices.mode, target_of(options)) if switched else None
-        folders = {template.chart for template in templates}
-        return {
-            chart.folder: Target(
-                frozenset(template.name for template in templates if template.chart == chart.folder),
-                text,
-                value,
-                tuple(way for way, inner in below(chart) if inner.folder in folders),
-            )
-            for chart in self._chart.family()
-        }
-
-    def _finish(self, templates: frozenset[Template], *, switched: bool, unedited: str) -> None:
-        result, folder = self._result, self._chart.folder
-        if self._prover.renders and not self._prover.cases:
-            text = "Converted without a proof: with no values that are here does the chart render. Name a file of some."
-            result.tell(Reason.UNPROVEN, folder, text)
-        if unedited:
-            text = f"`{KEY}` could not be added to the values ({unedited}); it works when it is set."
-            result.tell(Reason.CANNOT_EDIT, folder / "values.yaml", text)
-        elif not switched:
-            text = f"The chart prints its values, so `{KEY}` was not added to them; it works when it is set."
-            result.tell(Reason.NO_SWITCH, folder / "values.yaml", text)
-        edits = (edits_of(chart, target) for chart, target in self._targets(templates, switched=switched).items())
-        result.edits = [each for each in edits if each]
-        result.converted = sorted(template.path for template in templates)
-        result.squares = len(self._prover.cases)
-        result.requests = sum(
-            template_of(self._chart, each.source) in templates and asking(each, self._choices.options)
-            for case in self._prover.cases
-            for each in case.before
-        )
 
 
 def values_files(folder: Path) -> list[Path]:

@@ -26,13 +26,20 @@ _LARGEST = 4 * 1024 * 1024
 class Target:
     """What one chart is to hold: `converted` templates, the `helper`, and the value of the switch (None: no switch).
 
-    `nested` is the way to the values of each chart in this one whose switch the schema has to allow as well.
+    `nested` is the way to the values of each chart in this one whose switch the schema has to allow as well. `inline`
+    are new texts of templates that stay where they are, for which `helper` holds the definitions.
     """
 
     converted: frozenset[str]
     helper: str
     switch: Object | None
     nested: tuple[tuple[str, ...], ...] = ()
+    inline: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The templates that render claims."""
+        return self.converted | self.inline.keys()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,14 +65,15 @@ def edits_of(folder: Path, target: Target) -> Edits:
         if not (base / raw(name)).exists():
             moves[base / name] = base / raw(name)
         writes[base / name] = f'{{{{ include "{entrance(target.helper)}" (list . {json.dumps(name)}) -}}}}\n'
-    if target.converted:
+    writes |= {base / name: text for name, text in target.inline.items()}
+    if target.names:
         writes[base / FILE_NAME] = target.helper
-    if target.converted and target.switch is not None:
+    if target.names and target.switch is not None:
         values = folder / "values.yaml"
         writes[values] = with_switch(_text(values), target.switch)
     schema = folder / "values.schema.json"
     if schema.is_file() and target.switch is not None:
-        ways: Iterable[tuple[str, ...]] = ((), *target.nested) if target.converted else target.nested
+        ways: Iterable[tuple[str, ...]] = ((), *target.nested) if target.names else target.nested
         writes[schema] = text = _text(schema)
         for way in ways:
             writes[schema] = text = with_schema(text, way)

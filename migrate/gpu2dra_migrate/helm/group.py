@@ -58,7 +58,8 @@ class ChartGroup:
 
     def _look(self, results: dict[Path, FileResult]) -> None:
         settings = self._jobs[0].settings
-        choices = Choices(settings.options, settings.dra_default, selects=settings.config.selects)
+        inline = settings.helm_style == "inline"
+        choices = Choices(settings.options, settings.dra_default, selects=settings.config.selects, inline=inline)
         if settings.mode is not Mode.VERIFY:
             conversion = convert_chart(self._folder, choices, self._helm, self._values)
             if conversion.edits or conversion.notes:  # else it is converted as far as its texts tell

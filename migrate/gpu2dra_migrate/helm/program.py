@@ -59,6 +59,9 @@ class Helm:
 
 
 def split(text: str) -> list[tuple[str, str]]:
-    """Return source and text of each document that `helm template` printed."""
+    """Return source and text of each document that `helm template` printed.
+
+    How many line ends follow one depends on whether it is the last, so all texts end in one.
+    """
     pieces = _SOURCE.split(text)
-    return list(zip(pieces[1::2], pieces[2::2], strict=True))
+    return [(source, each.rstrip("\n") + "\n") for source, each in zip(pieces[1::2], pieces[2::2], strict=True)]

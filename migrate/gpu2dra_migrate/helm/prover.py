@@ -39,18 +39,20 @@ class Prover:
         self._copies = {lenient: room / f"before-{lenient}" for lenient in (False, True)}
         self._failure = ""
         self._attempts = 0
-        self._chart_is_converted = any(member.wrapped for member in chart.family())
+        self._is_converted = chart.is_wrapped or chart.is_inline
         self.cases: list[Case] = []
         for lenient, folder in self._copies.items():
             copy(chart, folder, lenient=lenient)
 
     def render_before(self, values: Sequence[Path], result: ChartConversion) -> None:
         """Render with the chart's own values and with each of the files; tell in `result` what does not render."""
+        members = {member.folder for member in self._chart.family()}
+        off = (self._switch_file(members, enabled=False),) if self._chart.is_inline else ()
         for file in (None, *values):
             files = () if file is None else (file,)
             for lenient, folder in self._copies.items():
                 try:
-                    self.cases.append(Case(files, folder, tuple(self._render(folder, files))))
+                    self.cases.append(Case(files, folder, tuple(self._render(folder, (*files, *off)))))
                     break
                 except RenderError as error:
                     if lenient and file is None:
@@ -79,7 +81,7 @@ class Prover:
         With the switch on, each square has to commute; with the switch off, each byte has to be as before. Raises
         FileError when values or a schema cannot be edited.
         """
-        wanted = {Template(chart, name) for chart, target in targets.items() for name in target.converted}
+        wanted = {Template(chart, name) for chart, target in targets.items() for name in target.names}
         self._attempts += 1
         after: dict[Path, Path] = {}
         for folder in dict.fromkeys(case.folder for case in self.cases) or self._copies.values():
@@ -91,7 +93,10 @@ class Prover:
 
     def problems_as_it_stands(self) -> dict[Template, str]:
         """Return what goes wrong, by template, in the chart as it stands, converted before."""
-        wanted = {Template(member.folder, name) for member in self._chart.family() for name in member.wrapped}
+        wanted = {
+            Template(member.folder, name)
+            for member in self._chart.family() for name in member.wrapped | member.inline
+        }  # fmt: skip
         after: dict[Path, Path] = {}
         for lenient, folder in self._copies.items():
             after[folder] = self._room / f"now-{lenient}"
@@ -114,10 +119,12 @@ class Prover:
         charts = {template.chart for template in wanted}
         on, off = (self._switch_file(charts, enabled=enabled) for enabled in (True, False))
         # The chart's own values may say otherwise: its user's choice, or what the user has changed since.
-        forced = (on,) if self._choices.mode != "auto" or self._chart_is_converted else ()
-        converted = {each.source for each in case.before if template_of(self._chart, each.source) in wanted}
+        forced = (on,) if self._choices.mode != "auto" or self._is_converted else ()
+        done = wanted | {Template(member.folder, name) for member in self._chart.family() for name in member.inline}
+        converted = {each.source for each in case.before if template_of(self._chart, each.source) in done}
         new = self._render(after, (*case.values, *forced))
-        found = differences(self._before(case, *forced), new, converted, self._choices.options)
+        inline = self._choices.inline or self._chart.is_inline
+        found = differences(self._before(case, *forced), new, converted, self._choices.options, names=not inline)
         left = self._render(after, (*case.values, off))
         if list(case.before) != left and (before := self._before(case, off)) != left:
             odd = [each for each in (*before, *left) if each not in left or each not in before]
@@ -127,7 +134,7 @@ class Prover:
 
     def _before(self, case: Case, *more: Path) -> list[Rendered]:
         """Return what the chart rendered, given `more` values, too: it may print them, a schema may forbid them."""
-        if more:
+        if more and not self._chart.is_inline:  # then they switch it
             with suppress(RenderError):
                 return self._render(case.folder, (*case.values, *more))
         return list(case.before)

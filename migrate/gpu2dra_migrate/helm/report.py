@@ -26,6 +26,7 @@ CODES = {
     Reason.TWICE: "DRA425",
     Reason.TAKEN: "DRA425",
     Reason.LINK: "DRA425",
+    Reason.NOT_INLINE: "DRA426",
     Reason.OWN_DRA: "DRA427",
     Reason.POLICY: "DRA428",
     Reason.NOT_EQUAL: "DRA429",
@@ -53,7 +54,7 @@ class Report:
         self._survey = Survey(chart, conversion.cases, options) if chart else None
         self._wrapped = {
             Template(member.folder, name).path
-            for member in (chart.family() if chart else ()) for name in member.wrapped
+            for member in (chart.family() if chart else ()) for name in member.wrapped | member.inline
         }  # fmt: skip
         self._new = set(conversion.converted) - self._wrapped
         self._noted = {note.path for note in conversion.notes}

@@ -131,14 +131,15 @@ def _elsewhere(chart: Chart, template: Template) -> tuple[Reason, str] | None:
 
 
 def _forbidden(chart: Chart, name: str, counts: Counter[str], choices: Choices) -> tuple[Reason, str] | None:
+    moves = not choices.inline
     twice = next((each for each in defined(chart.templates[name]) if counts[each] > 1), None)
     if choices.options.policy is not None:
         return Reason.POLICY, "Charts cannot be converted by a policy yet; the webhook can."
-    if not chart.wrapped and any(_OWN_SWITCH.search(text) for text in chart.templates.values()):
+    if not (chart.wrapped or chart.inline) and any(_OWN_SWITCH.search(text) for text in chart.templates.values()):
         return Reason.OWN_DRA, f"The chart has values of its own under `{KEY}`, where the helper has its switch."
-    if twice:
+    if twice and moves:
         return Reason.TWICE, f'"{twice}" is defined twice; which one counts depends on names of files. Rename one.'
-    if name not in chart.wrapped and raw(name) in chart.templates:
+    if moves and name not in chart.wrapped and raw(name) in chart.templates:
         return Reason.TAKEN, f"{raw(name)} is where its text would go, and exists. Rename that one."
     return None
 

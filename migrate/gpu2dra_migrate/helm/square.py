@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from gpu2dra import Context, Options, Plan, plan
 from gpu2dra.kinds import kind_of
+from gpu2dra.templates import canonical_spec
 from gpu2dra_migrate.helm.documents import objects_in
 from gpu2dra_migrate.helm.program import Rendered
 from gpu2dra_migrate.manifest import describe, with_neighbours
@@ -32,12 +33,14 @@ def is_workload(obj: Any) -> bool:
 
 
 def differences(
-    before: Sequence[Rendered], after: Sequence[Rendered], sources: Collection[str], options: Options
-) -> dict[str, str]:
+    before: Sequence[Rendered], after: Sequence[Rendered], sources: Collection[str], options: Options, *,
+    names: bool = True,
+) -> dict[str, str]:  # fmt: skip
     """Return by source what differs between the two ways around the square; nothing when it commutes.
 
     Documents of `sources` go through the core, whose map keys have the alphabet's order as in Helm.
-    All others must be the same text.
+    All others must be the same text. Without `names`, templates of claims are the same that have one spec and one
+    namespace, whatever their names and labels are.
     """
     context = with_neighbours(Context(), [obj for each in before for obj in objects_in(each.text)])
     found: dict[str, str] = {}
@@ -47,22 +50,23 @@ def differences(
         if source not in sources:
             if sorted(old) != sorted(new):
                 found[source] = "renders another text than before"
-        elif problem := _compared(old, new, options, context):
+        elif problem := _compared(old, new, options, context, names=names):
             found[source] = problem
     return found
 
 
-def _compared(old: Iterable[str], new: Iterable[str], options: Options, context: Context) -> str:
+def _compared(old: Iterable[str], new: Iterable[str], options: Options, context: Context, *, names: bool) -> str:
     """Return what differs in the documents of one source, or nothing."""
-    expected: Counter[str] = Counter()
+    wanted: list[Any] = []
     kept: Counter[str] = Counter()
     for text in old:
         done = list(converted(objects_in(text), options, context))
-        expected.update(_key(obj) for obj in done)
+        wanted += done
         if [_key(obj) for obj in done] == [_key(obj) for obj in objects_in(text)]:
             kept[text.strip()] += 1
     texts = [_REASON.sub("", text.strip(), count=1).strip() for text in new]
-    actual = Counter(_key(obj) for text in texts for obj in objects_in(text))
+    found = [obj for text in texts for obj in objects_in(text)]
+    expected, actual = (Counter(map(_key, each if names else _nameless(each))) for each in (wanted, found))
     for key in (*(expected - actual), *(actual - expected)):
         return f"{describe(json.loads(key)) or 'An object'} would not be what converting the rendered manifest gives"
     if kept - Counter(texts):
@@ -76,6 +80,33 @@ def converted(objs: Iterable[Any], options: Options, context: Context) -> Iterat
         made = plan(obj, options, context) if isinstance(obj, dict) else Plan()
         yield from made.templates
         yield patched(copied(obj), made.operations)
+
+
+def _nameless(objs: Sequence[Any]) -> list[Any]:
+    """Return objects in which templates of claims, and what refers to them, are named after their specs."""
+    own = [obj for obj in objs if isinstance(obj, dict) and obj.get("kind") == "ResourceClaimTemplate"]
+    specs = {_metadata(obj).get("name"): _key(canonical_spec(obj.get("spec") or {})) for obj in own}
+    templates = [
+        {"kind": obj["kind"], "apiVersion": obj.get("apiVersion"), "name": specs[_metadata(obj).get("name")],
+         "namespace": _metadata(obj).get("namespace")}
+        for obj in own
+    ]  # fmt: skip
+    return [*templates, *(_renamed(obj, specs) for obj in objs if not any(obj is each for each in own))]
+
+
+def _metadata(obj: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = obj.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _renamed(value: Any, names: Mapping[Any, str]) -> Any:
+    if isinstance(value, dict):
+        return {
+            key: names.get(item, item) if key == "resourceClaimTemplateName" and isinstance(item, str)
+            else _renamed(item, names)
+            for key, item in value.items()
+        }  # fmt: skip
+    return [_renamed(item, names) for item in value] if isinstance(value, list) else value
 
 
 def _key(obj: Any) -> str:

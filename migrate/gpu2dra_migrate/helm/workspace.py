@@ -50,7 +50,8 @@ def _plain(chart: Chart, folder: Path, *, lenient: bool, converted: bool) -> Non
     if not converted:
         for name in chart.wrapped:
             (base / raw(name)).unlink()
-        (base / FILE_NAME).unlink(missing_ok=True)
+        if not chart.inline:
+            (base / FILE_NAME).unlink(missing_ok=True)
     if lenient:
         (folder / "values.schema.json").unlink(missing_ok=True)
     for name, text in chart.templates.items():
