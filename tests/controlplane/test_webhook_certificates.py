@@ -327,7 +327,7 @@ def test_somebody_who_spoils_it_again_and_again_is_named_and_not_fought_without_
     right = site.bundles()[0]
 
     def gave_up() -> bool:
-        return 'gpu2dra_ca_bundle_patches_total{result="error"}' in replica.metrics.render().decode()
+        return 'gpu2dra_ca_bundle_patches_total{result="error"} 0.0' not in replica.metrics.render().decode()
 
     while not gave_up():
         site.set_bundles(b"", b"")

@@ -140,7 +140,7 @@ def judged(webhook: Webhook, data: bytes) -> None:
         assert audit["outcome"] in set(Outcome) - {Outcome.ERROR}
         assert audit["reason"] in REASONS
         assert all(len(warning) <= 120 and warning.isprintable() for warning in response.get("warnings", ()))
-    assert "gpu2dra_errors_total{" not in webhook.metrics.render().decode()
+    assert 'gpu2dra_errors_total{where="admission"} 0.0' in webhook.metrics.render().decode()
 
 
 @given(spoilt_requests(), SETTINGS, policies())

@@ -6,6 +6,7 @@ Labels come from closed sets (outcomes, reasons, names in the policy). A pod's o
 from __future__ import annotations
 
 import contextlib
+import itertools
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
@@ -20,6 +21,7 @@ _PREFIX = "gpu2dra_"
 _BUCKETS = (0.001, 0.002, 0.004, 0.008, 0.015, 0.03, 0.06, 0.125, 0.25, 0.5, 1, 2.5, 5, 10)
 
 Result = Literal["ok", "error"]
+_RESULTS: tuple[Result, ...] = ("ok", "error")
 
 _COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "admission_requests": ("Admission reviews answered", ("operation", "outcome", "reason")),
@@ -34,6 +36,21 @@ _COUNTERS: Mapping[str, tuple[str, Sequence[str]]] = {
     "connections_closed": ("Connections closed to make room for others, or for want of memory", ("kind",)),
     "http_errors": ("Requests refused before admission, by HTTP status", ("status",)),
 }
+_FROM_THE_START: Mapping[str, Sequence[Sequence[str]]] = {
+    "errors": [("admission",)],
+    "template_operations": [
+        ("create", "get", "mark", "unmark", "delete", "restore"),
+        ("ok", "exists", "conflict", "not_found", "refused", "timeout", "unreachable", "overloaded"),
+    ],
+    "certificate_reloads": [_RESULTS],
+    "ca_bundle_patches": [_RESULTS],
+    "policy_reloads": [_RESULTS],
+    "connection_deadlines": [("handshake", "idle", "header", "body", "write", "linger")],
+    "connections_closed": [("crowded", "memory")],
+    "http_errors": [("400", "408", "413", "500", "503")],
+}
+"""The values of each label that are there as 0 before anything happens: a series that begins at 1 has, for Prometheus,
+never risen, and no alert on its rate comes. Those of admission_requests are too many."""
 _GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "admission_in_flight": ("Admission reviews being answered", ()),
     "templates": ("ResourceClaimTemplates made by the webhook, by state; the leader tells", ("state",)),
@@ -42,6 +59,7 @@ _GAUGES: Mapping[str, tuple[str, Sequence[str]]] = {
     "mixed_nodes": ("Nodes that hand out GPUs by device plugin and DRA driver at once", ()),
     "device_class_missing": ("DeviceClasses that the policy names and the cluster lacks", ("device_class",)),
     "api_up": ("Whether the last call to the API server was answered", ()),
+    "policy_problems": ("What is wrong with the policy file as it is now; an earlier content goes on holding", ()),
     "policy_loaded": ("The policy in use, by the digest of its file", ("digest",)),
     "open_connections": ("Open connections to the admission port", ()),
     "build_info": ("What is running", ("version", "python", "kubernetes_client")),
@@ -57,6 +75,9 @@ class Metrics:
             name: Counter(_PREFIX + name, text, labels, registry=self._registry)
             for name, (text, labels) in _COUNTERS.items()
         }
+        for name, values in _FROM_THE_START.items():
+            for labels in itertools.product(*values):
+                self._counters[name].labels(*labels)
         self._gauges = {
             name: Gauge(_PREFIX + name, text, labels, registry=self._registry)
             for name, (text, labels) in _GAUGES.items()
@@ -97,6 +118,10 @@ class Metrics:
             yield
         finally:
             self._gauges["admission_in_flight"].dec()
+
+    def may_fail(self, where: str) -> None:
+        """Have the errors of a part be there, as 0, before there is one."""
+        self._counters["errors"].labels(where)
 
     def failed(self, where: str) -> None:
         """Count an exception in our own code; `where` names the part."""
@@ -141,6 +166,10 @@ class Metrics:
     def policy_reloaded(self, result: Result) -> None:
         """Count a reading of the policy file."""
         self._counters["policy_reloads"].labels(result).inc()
+
+    def policy_problems(self, count: int) -> None:
+        """Tell how much is wrong with the policy file as it is now."""
+        self._gauges["policy_problems"].set(count)
 
     def policy_loaded(self, digest: str) -> None:
         """Tell which policy is in use."""

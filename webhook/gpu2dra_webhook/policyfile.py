@@ -29,7 +29,10 @@ class PolicyFile:
     """The policy in a file, or the built-in one where there is no file."""
 
     def __init__(self, path: Path | None, metrics: Metrics, interval: float = INTERVAL) -> None:
-        """Read the file; SettingsError, with everything that is wrong in it, when it cannot be used."""
+        """Read the file; SettingsError, with everything that is wrong in it, when it cannot be used.
+
+        To start with the built-in policy instead would give pods other devices than the operator has chosen.
+        """
         self._path = path
         self._metrics = metrics
         self._interval = interval
@@ -37,6 +40,8 @@ class PolicyFile:
         self._thread: threading.Thread | None = None
         self._seen: bytes | None = None
         self._policy = BUILT_IN
+        self._holds = False
+        """Whether the file has ever been right."""
         self._problems: tuple[str, ...] = ()
         if path is not None:
             self.look(path)
@@ -79,7 +84,8 @@ class PolicyFile:
         except PolicyError as error:
             self._refuse(tuple(map(str, error.problems)))
             return
-        self._policy, self._problems = policy, ()
+        self._policy, self._problems, self._holds = policy, (), True
+        self._metrics.policy_problems(0)
         digest = hashlib.sha256(content).hexdigest()[:_DIGEST]
         self._metrics.policy_reloaded("ok")
         self._metrics.policy_loaded(digest)
@@ -90,8 +96,10 @@ class PolicyFile:
     def _refuse(self, problems: tuple[str, ...]) -> None:
         if problems != self._problems:
             self._problems = problems
+            self._metrics.policy_problems(len(problems))
             self._metrics.policy_reloaded("error")
-            _log.error("the policy cannot be used; what held before goes on: %s", " ".join(problems))
+            now = "what held before goes on" if self._holds else "none held before, so this replica cannot start"
+            _log.error("the policy cannot be used; %s: %s", now, " ".join(problems))
 
     def _run(self, path: Path) -> None:
         while not self._stopped.wait(self._interval):

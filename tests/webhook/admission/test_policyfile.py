@@ -37,9 +37,10 @@ def classes(file: PolicyFile) -> list[str]:
     return sorted(file.policy().device_classes)
 
 
-def counted(metrics: Metrics) -> dict[str, str]:
-    lines = metrics.render().decode().splitlines()
-    return dict(line.rsplit(" ", 1) for line in lines if line.startswith("gpu2dra_policy_reloads_total{"))
+def counted(metrics: Metrics) -> dict[str, float | None]:
+    """Return how often the file was read, by how it ended."""
+    value = metrics._registry.get_sample_value
+    return {result: value("gpu2dra_policy_reloads_total", {"result": result}) for result in ("ok", "error")}
 
 
 def test_without_a_file_the_built_in_policy_holds() -> None:
@@ -69,7 +70,7 @@ def test_the_policy_of_the_file_holds(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_used_ends_the_start_with_all_that_is_wrong(
-    tmp_path: Path, content: str | None, lines: list[str]
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, content: str | None, lines: list[str]
 ) -> None:
     path = tmp_path / "policy.yaml"
     if content is not None:
@@ -77,6 +78,10 @@ def test_a_file_that_cannot_be_used_ends_the_start_with_all_that_is_wrong(
     with pytest.raises(SettingsError) as caught:
         PolicyFile(path, Metrics())
     assert str(caught.value).splitlines() == [f"{path}: {line}" for line in lines]
+    (record,) = caplog.records
+    assert record.message == (
+        f"the policy cannot be used; none held before, so this replica cannot start: {' '.join(lines)}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -108,7 +113,7 @@ def test_new_content_is_taken_over_and_counted(tmp_path: Path) -> None:
     write(path, "b")
     file.look(path)
     assert classes(file) == ["b.example.com"]
-    assert counted(metrics) == {'gpu2dra_policy_reloads_total{result="ok"}': "2.0"}
+    assert counted(metrics) == {"ok": 2, "error": 0}
 
 
 def test_the_last_good_policy_is_kept(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -124,11 +129,26 @@ def test_the_last_good_policy_is_kept(tmp_path: Path, caplog: pytest.LogCaptureF
     for _ in range(3):
         file.look(path)
     assert (classes(file), file.problems()) == (["a.example.com"], ("No such file or directory",))
-    assert counted(metrics)['gpu2dra_policy_reloads_total{result="error"}'] == "2.0"
-    assert len([record for record in caplog.records if record.levelno == logging.ERROR]) == 2
+    assert counted(metrics) == {"ok": 1, "error": 2}
+    told = [record.message for record in caplog.records if record.levelno == logging.ERROR]
+    goes_on = "the policy cannot be used; what held before goes on: "
+    assert [text.startswith(goes_on) for text in told] == [True, True]
     write(path, "a")
     file.look(path)
     assert (classes(file), file.problems()) == (["a.example.com"], ())
+
+
+def test_what_is_wrong_now_can_be_seen_in_the_metrics_as_long_as_it_is_wrong(tmp_path: Path) -> None:
+    metrics = Metrics()
+    path = write(tmp_path / "policy.yaml", "a")
+    file = PolicyFile(path, metrics)
+    found = []
+    for content in (None, "rulez: []\n", GOOD.format(name="b"), "a: [", GOOD.format(name="b")):
+        if content:
+            path.write_text(content, "utf-8")
+        file.look(path)
+        found.append(metrics._registry.get_sample_value("gpu2dra_policy_problems"))
+    assert found == [0, 3, 0, 1, 0]
 
 
 def test_a_file_that_was_away_and_is_back_as_it_was_is_no_problem(tmp_path: Path) -> None:

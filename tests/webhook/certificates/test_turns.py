@@ -58,6 +58,7 @@ def test_a_bug_is_logged_and_counted_and_turns_go_on(
 ) -> None:
     monkeypatch.setattr(turns, "_AFTER_A_BUG", 0.001)
     tested = Counted(FOREVER, errors=2)
+    assert 'gpu2dra_errors_total{where="counted"} 0.0' in tested._metrics.render().decode()
     tested.start()
     wait_for("a turn after two bugs", lambda: tested.turns == 3)
     tested.stop()

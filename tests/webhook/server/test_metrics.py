@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from gpu2dra_migrate import __version__
+from gpu2dra_webhook.cluster.template_api import Operation
+from gpu2dra_webhook.connections import Cut, Phase
 from gpu2dra_webhook.metrics import Metrics
 
 
@@ -69,6 +72,7 @@ def samples(metrics: Metrics) -> dict[str, float]:
         ),
         (lambda metrics: metrics.api_up(up=True), {"gpu2dra_api_up": 1}),
         (lambda metrics: metrics.event_dropped(), {"gpu2dra_events_dropped_total": 1}),
+        (lambda metrics: metrics.policy_problems(2), {"gpu2dra_policy_problems": 2}),
         (lambda metrics: metrics.policy_reloaded("error"), {"gpu2dra_policy_reloads_total{result=error}": 1}),
         (lambda metrics: metrics.policy_loaded("abc"), {"gpu2dra_policy_loaded{digest=abc}": 1}),
         (
@@ -89,6 +93,41 @@ def test_what_happens_is_counted(happens: Callable[[Metrics], None], expected: d
     happens(metrics)
     changed = {name: value for name, value in samples(metrics).items() if before.get(name, 0) != value}
     assert changed == pytest.approx(expected)
+
+
+RESULTS = ["ok", "exists", "conflict", "not_found", "refused", "timeout", "unreachable", "overloaded"]
+
+
+@pytest.mark.parametrize(
+    ("name", "labels"),
+    [
+        ("errors", [{"where": "admission"}]),
+        ("policy_reloads", [{"result": "ok"}, {"result": "error"}]),
+        ("certificate_reloads", [{"result": "ok"}, {"result": "error"}]),
+        ("ca_bundle_patches", [{"result": "ok"}, {"result": "error"}]),
+        ("connection_deadlines", [{"kind": str(phase)} for phase in Phase if phase is not Phase.ANSWER]),
+        ("connections_closed", [{"kind": str(Cut.CROWDED)}, {"kind": str(Cut.MEMORY)}]),
+        ("http_errors", [{"status": status} for status in ("400", "408", "413", "500", "503")]),
+        (
+            "template_operations",
+            [{"operation": operation, "result": result} for operation in get_args(Operation) for result in RESULTS],
+        ),
+        ("events_dropped", [{}]),
+    ],
+)
+def test_what_alerts_look_at_is_there_before_it_happens(name: str, labels: list[dict[str, str]]) -> None:
+    """A series that begins at 1 has never risen, for Prometheus."""
+    found = Metrics()._registry.get_sample_value
+    assert [found(f"gpu2dra_{name}_total", each) for each in labels] == [0] * len(labels)
+
+
+def test_the_errors_of_a_part_are_there_before_there_is_one() -> None:
+    metrics = Metrics()
+    metrics.may_fail("a-part")
+    assert samples(metrics)["gpu2dra_errors_total{where=a-part}"] == 0
+    metrics.failed("a-part")
+    metrics.may_fail("a-part")
+    assert samples(metrics)["gpu2dra_errors_total{where=a-part}"] == 1
 
 
 def test_a_new_policy_takes_the_place_of_the_old_one() -> None:

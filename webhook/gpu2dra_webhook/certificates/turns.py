@@ -22,6 +22,7 @@ class Turns(ABC):
     def __init__(self, name: str, metrics: Metrics) -> None:
         self._name = name
         self._metrics = metrics
+        metrics.may_fail(name)
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
