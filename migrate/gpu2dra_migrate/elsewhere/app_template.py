@@ -72,9 +72,13 @@ def _containers(controller: Object, base: str) -> Iterator[_Container]:
                 yield field, pointer(base, field, name), str(container.get("nameOverride") or name), container
 
 
+def _type(controller: Object) -> str:
+    return str(controller.get("type", "deployment"))
+
+
 def _unclear(values: Object, controller: Object, containers: list[_Container]) -> str:
     """Return why it is not clear what pods the values of a controller make, or nothing."""
-    if controller.get("type", "deployment") not in _KINDS:
+    if _type(controller) not in _KINDS:
         return f"is of type {controller['type']}, which is none that is known"
     shared = [mapping(each.get(_DEFAULTS)).get("resources") for each in (values, controller)]
     if any(legacy_keys(each, "") for each in shared):
@@ -93,7 +97,7 @@ def _unclear(values: Object, controller: Object, containers: list[_Container]) -
 def _sketch(release: Release, name: str, containers: list[_Container], count: int) -> Sketch:
     """Return the workload of a controller as the chart would render it, as far as it matters."""
     controller = release.values["controllers"][name]
-    api, kind = _KINDS[controller.get("type", "deployment")]
+    api, kind = _KINDS[_type(controller)]
     base, default = pointer("/controllers", name, "pod"), mapping(release.values.get("defaultPodOptions"))
     own = mapping(controller.get("pod"))
     template = "/spec/jobTemplate/spec/template" if kind == "CronJob" else "/spec/template"
@@ -128,7 +132,7 @@ def _target(release: Release, name: str, kind: str, controllers: dict[str, Objec
     if release.version and release.version.low[0] >= _LABELLED:
         target["labelSelector"] = f"app.kubernetes.io/controller={name}"
     else:
-        kinds = [_KINDS.get(each.get("type", "deployment"), ("", ""))[1] for each in controllers.values()]
+        kinds = [_KINDS.get(_type(each), ("", ""))[1] for each in controllers.values()]
         if kinds.count(kind) > 1:
             return None
     return target

@@ -25,13 +25,14 @@ def modelservice(release: Release, options: Options, context: Context) -> Outcom
     """Return what becomes of the values of an llm-d-modelservice."""
     outcome = Outcome(release.tool)
     values = release.values
-    keys = {role: _keys(mapping(values.get(role)), role) for role in _ROLES}
-    outcome.seen |= keys["decode"] | keys["prefill"]
-    accelerator = mapping(values.get("accelerator"))
-    if not outcome.seen and (accelerator.get("dra") is True or accelerator.get("type", "nvidia") != "nvidia"):
-        return outcome
-    places = outcome.seen or {"/decode"}  # the chart asks for GPUs by itself
     roles = [role for role in _ROLES if mapping(values.get(role)).get("create", True) is not False]
+    keys = {role: _keys(mapping(values.get(role)), role) for role in roles}
+    outcome.seen = outcome.seen.union(*keys.values())
+    accelerator = mapping(values.get("accelerator"))
+    by_itself = accelerator.get("dra") is not True and accelerator.get("type", "nvidia") == "nvidia"
+    if not roles or not (outcome.seen or by_itself):
+        return outcome
+    places = outcome.seen or {f"/{roles[0]}"}
     if why := _unclear(values, roles):
         outcome.refuse(places, "DRA451", f"llm-d-modelservice: {why}.")
         return outcome

@@ -16,6 +16,7 @@ from gpu2dra_migrate.elsewhere.table import CHARTS, Known
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.text.edits import DocumentEdit, edit, locate
 from gpu2dra_migrate.text.nodes import Document, compose
+from gpu2dra_migrate.text.patch import BadOperation
 from gpu2dra_migrate.text.proof import prove
 from gpu2dra_migrate.text.values import to_data
 
@@ -61,6 +62,11 @@ def _judged(release: Release, known: Known, options: Options, context: Context) 
         return _refused(outcome, "DRA452", f"{release.chart} takes claims, but {release.room}.")
     if not outcome.patches and not _reaches(release.version, known.since):
         return _refused(outcome, "DRA450", too_old(release, known.since))
+    try:
+        outcome.operations = rooted(release.values, outcome.operations)
+    except BadOperation as error:
+        why = f"The values of {release.chart} have another form than the chart reads ({error})."
+        return _refused(outcome, "DRA451", why)
     return outcome
 
 
@@ -86,7 +92,7 @@ def _in_place(release: Release, known: Known, options: Options, context: Context
     """Return the outcome of values that stand in the object itself, with pointers into the object."""
     made = _judged(release, known, options, context)
     base = release.base
-    made.operations = [{**each, "path": base + each["path"]} for each in rooted(release.values, made.operations)]
+    made.operations = [{**each, "path": base + each["path"]} for each in made.operations]
     made.operations += with_patches(release.spec, made.patches)
     made.findings = [each._replace(path=base + each.path) for each in made.findings]
     made.access = [each._replace(path=base + each.path) for each in made.access]
@@ -110,7 +116,7 @@ def _in_text(release: Release, known: Known, options: Options, context: Context)
     made = _judged(replace(release, values=data[0]), known, options, context)
     if made.operations:
         try:
-            new = _edited(text, documents, rooted(data[0], made.operations))
+            new = _edited(text, documents, made.operations)
         except FileError as error:
             made = _refused(made, "DRA451", f"The string of values cannot be edited in place ({error}).")
         else:

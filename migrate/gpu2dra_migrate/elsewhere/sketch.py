@@ -13,7 +13,7 @@ from gpu2dra import Context, Object, Operation, Options, Plan, plan
 from gpu2dra.pointers import add, pointer, segments
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.elsewhere.releases import Release
-from gpu2dra_migrate.text.patch import copied, patched
+from gpu2dra_migrate.text.patch import BadOperation, copied, list_index, patched
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,10 @@ def _operations(sketch: Sketch, operations: Iterable[Operation]) -> Iterator[Ope
 
 
 def rooted(values: Object, operations: Iterable[Operation]) -> list[Operation]:
-    """Return the operations with the maps added that they presume: `add /pod/x` where there is no `pod`."""
+    """Return the operations with the maps added that they presume: `add /pod/x` where there is no `pod`.
+
+    Raises BadOperation where something else than a map stands in the way.
+    """
     data = copied(values)
     result: list[Operation] = []
     for operation in operations:
@@ -73,7 +76,12 @@ def rooted(values: Object, operations: Iterable[Operation]) -> list[Operation]:
         there = data
         made: Operation = operation
         for depth, name in enumerate(names[:-1]):
-            inside = there.get(name) if isinstance(there, dict) else there[int(name)]
+            if isinstance(there, list):
+                inside = there[list_index(name, len(there), operation["path"])]
+            elif isinstance(there, dict):
+                inside = there.get(name)
+            else:
+                raise BadOperation(f"{operation['path']}: {names[depth - 1]} is no map")
             if inside is None:
                 value = operation.get("value")
                 for outer in reversed(names[depth + 1 :]):
