@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,6 +146,30 @@ def test_the_shortest_policy_is_the_built_in_one() -> None:
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_path_and_the_fix(data: Any, path: str, message: str) -> None:
     assert problems(data) == {path: message}
+
+
+@pytest.mark.parametrize(
+    ("most", "fields"),
+    [
+        (63, lambda text: {"devices": [SLICE | {"name": text}]}),
+        (253, lambda text: {"devices": [SLICE | {"deviceClassName": text}]}),
+        (253, lambda text: {"schedulers": [text]}),
+        (253, lambda text: {"rules": [rule(match={"resources": [f"nvidia.com/{text[11:]}"]}, skip="no")]}),
+        (63, lambda text: {"rules": [rule(match={"namespaces": [text]})]}),
+        (80, lambda text: {"rules": [{"match": {"resources": [GPU]}, "skip": text}]}),
+    ],
+)
+def test_texts_are_as_long_as_what_they_name_may_be(most: int, fields: Callable[[str], dict[str, Any]]) -> None:
+    def long(length: int) -> set[str]:
+        try:
+            load(document(**fields("a" * length)))
+        except PolicyError as error:
+            return {problem.message for problem in error.problems}
+        return set()
+
+    new = long(most + 1) - long(most)
+    assert len(new) == 1
+    assert "cannot stand here" in new.pop()
 
 
 def test_everything_that_is_wrong_is_told_at_once() -> None:
