@@ -1,6 +1,8 @@
 """webhook/Dockerfile: its build stage, run step by step without a container engine, gives a folder that starts alone.
 
-Not run here: the base image, the layers and the user of the final stage; the checks on their text are below.
+Not run here: the base image, the layers and the user of the final stage; the checks on their text are below. The steps
+run with a Python of the image's version where this machine has one (on PATH, or kept by pyenv), else with the Python of
+the tests: then what only the image's version does has not been run. The names of the tests say which it was.
 """
 
 from __future__ import annotations
@@ -16,7 +18,24 @@ from pathlib import Path
 
 import pytest
 
+DOCKERFILE = Path(__file__).resolve().parents[2] / "webhook/Dockerfile"
 _JOINED = re.compile(r"\\\n")
+_BASE = re.compile(r"^ARG PYTHON=docker\.io/library/python:(3\.\d+)-slim$", re.MULTILINE)
+
+
+def interpreter() -> Path:
+    """Return a Python of the version that the image has, or that of the tests where there is none with pip."""
+    version = _BASE.findall(DOCKERFILE.read_text("utf-8"))[0]
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    kept = sorted((pyenv / "versions").glob(f"{version}.*/bin/python{version}"))
+    for found in (shutil.which(f"python{version}"), *kept):
+        # What stands on PATH may be pyenv's own program, which runs no version that is not chosen.
+        if (
+            found
+            and subprocess.run([found, "-m", "pip", "--version"], capture_output=True, check=False).returncode == 0
+        ):
+            return Path(found)
+    return Path(sys.executable)
 
 
 @dataclass(slots=True)
@@ -43,10 +62,16 @@ def stages(text: str) -> list[Stage]:
     return found
 
 
+@pytest.fixture(scope="module", params=[interpreter()], ids=lambda path: f"{path.parents[1].name}-{path.name}")
+def python(request: pytest.FixtureRequest) -> Path:
+    """Return the Python that plays the image's."""
+    return Path(request.param)
+
+
 @pytest.fixture(scope="module")
-def dockerfile(root: Path) -> str:
+def dockerfile() -> str:
     """Return the Dockerfile."""
-    return (root / "webhook/Dockerfile").read_text("utf-8")
+    return DOCKERFILE.read_text("utf-8")
 
 
 @pytest.fixture(scope="module")
@@ -75,7 +100,7 @@ def _ignored(name: Path, patterns: list[str]) -> bool:
 
 
 @pytest.fixture(scope="module")
-def app(dockerfile: str, context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def app(python: Path, dockerfile: str, context: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Run the build stage with its folders moved below a scratch folder; return what it leaves in /app."""
     scratch = tmp_path_factory.mktemp("image")
     build = stages(dockerfile)[0]
@@ -83,7 +108,12 @@ def app(dockerfile: str, context: Path, tmp_path_factory: pytest.TempPathFactory
     def moved(text: str) -> str:
         return re.sub(r"(?<=[ =])/(?=(?:app|src|wheel)\b)", f"{scratch}/", f" {text}").strip()
 
-    environment = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", "HOME": str(scratch)}
+    programs = scratch / "bin"
+    programs.mkdir()
+    for name, module in (("python", ""), ("pip", " -m pip")):
+        (programs / name).write_text(f'#!/bin/sh\nexec "{python}"{module} "$@"\n', "utf-8")
+        (programs / name).chmod(0o755)
+    environment = {"PATH": f"{programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(scratch)}
     folder = scratch
     for word, rest in build.instructions:
         if word == "ENV":
@@ -108,7 +138,7 @@ def app(dockerfile: str, context: Path, tmp_path_factory: pytest.TempPathFactory
     return scratch / "app"
 
 
-def _python(app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def _python(python: Path, app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     # -S and an environment of its own: nothing but the folder is on the path, as in the image.
     environment = {
         "PYTHONPATH": str(app),
@@ -116,16 +146,16 @@ def _python(app: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": "/nonexistent",
     }
-    command = [sys.executable, "-S", "-s", *arguments]
+    command = [str(python), "-S", "-s", *arguments]
     return subprocess.run(command, cwd="/", env=environment, check=False, capture_output=True, text=True)
 
 
 @pytest.mark.slow
-def test_the_folder_of_the_image_starts_the_webhook_alone(app: Path) -> None:
-    done = _python(app, "-m", "gpu2dra_webhook", "--help")
+def test_the_folder_of_the_image_starts_the_webhook_alone(python: Path, app: Path) -> None:
+    done = _python(python, app, "-m", "gpu2dra_webhook", "--help")
     assert done.returncode == 0, done.stderr
     assert "--namespace-mode" in done.stdout
-    loaded = _python(app, "-c", "import gpu2dra_webhook.server as m, flask; print(m.__file__, flask.__file__)")
+    loaded = _python(python, app, "-c", "import gpu2dra_webhook.server as m, flask; print(m.__file__, flask.__file__)")
     assert [Path(path).is_relative_to(app) for path in loaded.stdout.split()] == [True, True], loaded.stderr
 
 
@@ -158,7 +188,7 @@ def test_the_image_runs_as_a_number_that_is_not_root(dockerfile: str) -> None:
 
 def test_every_stage_starts_from_the_one_base_that_can_be_named_by_digest(dockerfile: str) -> None:
     assert [stage.all("FROM")[0].split()[0] for stage in stages(dockerfile)] == ["${PYTHON}", "${PYTHON}"]
-    assert re.search(r"^ARG PYTHON=docker\.io/library/python:3\.\d+-slim$", dockerfile, re.MULTILINE)
+    assert len(_BASE.findall(dockerfile)) == 1
 
 
 def test_the_image_takes_nothing_that_the_lock_does_not_pin(dockerfile: str) -> None:

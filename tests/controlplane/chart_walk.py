@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from controlplane import gpus, scheduling
+from controlplane import build, gpus, scheduling
 from controlplane.client import Object, wait_for
 from controlplane.helm import CHART, NAMESPACE, RELEASE, Helm, objects, one
 from controlplane.testbed import add_namespace
 from controlplane.webhook_process import Replica, Replicas, with_policy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from controlplane.cluster import ControlPlane
 
 USER = f"system:serviceaccount:{NAMESPACE}:{RELEASE}"
@@ -121,3 +123,11 @@ class Walk:
         """Return the names of the templates in the namespace."""
         found = self.plane.client.list("resource.k8s.io/v1", "ResourceClaimTemplate", self.namespace)
         return [obj["metadata"]["name"] for obj in found]
+
+
+def prepared(plane: ControlPlane, release: str, home: Path) -> Walk:
+    """Return a walk in a cluster that has machines, by the Helm that is as old as the release; `home` is Helm's."""
+    program = build.ensure("helm-3" if release == "1.34" else "helm-4") / "helm"
+    walk = Walk(plane, Helm(program, home))
+    walk.add_machines()
+    return walk

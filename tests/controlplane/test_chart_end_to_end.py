@@ -3,68 +3,26 @@
 from __future__ import annotations
 
 import re
-import shutil
-from typing import TYPE_CHECKING
 
 import pytest
 
 from chart import demo
-from controlplane import build, scheduling, workloads
-from controlplane.chart_walk import OPTED_IN, USER, Walk
-from controlplane.client import Object, wait_for
+from controlplane import chart_steps, rights, scheduling
+from controlplane.chart_steps import is_converted
+from controlplane.chart_walk import USER, Walk, prepared
+from controlplane.client import wait_for
 from controlplane.cluster import ControlPlane, Options
-from controlplane.helm import NAMESPACE, RELEASE, Helm, one
-from controlplane.testbed import add_namespace
-from controlplane.workloads import GPU, container, deployment, names_a_gpu, one_gpu, pod
-from gpu2dra.converted import ANNOTATION, LABEL
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from controlplane.helm import one
+from controlplane.workloads import GPU, deployment, names_a_gpu, one_gpu
 
 OPTIONS = Options(audited_users=[USER])
-TEMPLATE = ("resource.k8s.io/v1", "ResourceClaimTemplate")
 # Lives that are over within the test; the schema wants longer ones of those who run it for real.
 SHORT = ["--template-grace=3", "--ca-lifetime=45", "--leaf-lifetime=15"]
-# Of every authenticated user, by the roles system:basic-user and system:discovery.
-EVERYBODYS = {("create", "authentication.k8s.io", "selfsubjectreviews")}
-Right = tuple[str, str, str]
 
 
 @pytest.fixture(scope="module")
 def walk(own_control_plane: ControlPlane, release: str, tmp_path_factory: pytest.TempPathFactory) -> Walk:
-    program = build.ensure("helm-3" if release == "1.34" else "helm-4") / "helm"
-    walk = Walk(own_control_plane, Helm(program, tmp_path_factory.mktemp("helm")))
-    walk.add_machines()
-    return walk
-
-
-def granted(manifest: list[Object]) -> set[Right]:
-    """Return what the chart's roles allow: verb, group, resource."""
-    rules = [rule for role in manifest if role["kind"] in ("Role", "ClusterRole") for rule in role["rules"]]
-    return {
-        (verb, group, resource)
-        for rule in rules
-        for verb in rule["verbs"]
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-    }
-
-
-def used(events: list[Object]) -> set[Right]:
-    """Return what was asked of the API server's resources."""
-    found = set()
-    for event in events:
-        if target := event.get("objectRef"):
-            resource = "/".join(filter(None, (target["resource"], target.get("subresource"))))
-            found.add((event["verb"], target.get("apiGroup", ""), resource))
-    return found
-
-
-def refused(events: list[Object]) -> list[str]:
-    """Return the calls that RBAC refused."""
-    return [
-        f"{event['verb']} {event['requestURI']}" for event in events if event["responseStatus"]["code"] in (401, 403)
-    ]
+    return prepared(own_control_plane, release, tmp_path_factory.mktemp("helm"))
 
 
 def test_from_install_to_uninstall_with_the_rights_of_the_chart(walk: Walk) -> None:
@@ -84,12 +42,12 @@ def test_from_install_to_uninstall_with_the_rights_of_the_chart(walk: Walk) -> N
         assert [len(found) for found in devices] == [1, 1]
         assert devices[0] != devices[1]
         (template,) = walk.templates()
-        wait_for("an Event tells of it", lambda: "GPUConverted" in reasons(walk))
+        wait_for("an Event tells of it", lambda: "GPUConverted" in chart_steps.reasons(walk))
 
-        a_foreign_template_is_refused(walk, template)
-        a_claim_of_the_pods_own_is_looked_at(walk)
-        a_missing_template_comes_back(walk, pods[0], template)
-        an_unused_template_goes(walk)
+        chart_steps.a_foreign_template_is_refused(walk, template)
+        chart_steps.a_claim_of_the_pods_own_is_looked_at(walk)
+        chart_steps.a_missing_template_comes_back(walk, pods[0], template)
+        chart_steps.an_unused_template_goes(walk)
         the_authority_is_exchanged(walk)
 
         walk.upgrade({"webhook": {"timeoutSeconds": 7}, "extraArgs": [*SHORT, "--log-level=debug"]})
@@ -101,8 +59,8 @@ def test_from_install_to_uninstall_with_the_rights_of_the_chart(walk: Walk) -> N
             assert [is_converted(stored) for stored in walk.running("after-the-upgrade", 1)] == [True]
 
     audited = walk.plane.audit_events(USER)
-    assert refused(audited) == []
-    assert used(audited) - EVERYBODYS == granted(manifest)
+    assert rights.refused(audited) == []
+    assert rights.used(audited) == rights.granted(manifest)
 
     walk.helm("uninstall")
     configurations = client.list("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration")
@@ -124,83 +82,6 @@ def test_the_demo_tells_the_same_in_a_cluster_where_it_was_before(
     assert len(re.findall(r" runs on nv\d+-\d and finds nv\d+-\d/gpu-0$", told, re.MULTILINE)) == 5
     before, after, at_last = re.findall(r"^   containers:\n(?:   .*\n)+", told, re.MULTILINE)
     assert [f"{GPU}: 1" in before, "resourceClaimTemplateName: gpu-" in after, f"{GPU}: '1'" in at_last] == [True] * 3
-
-
-def test_a_certificate_of_the_users_own_needs_fewer_rights(walk: Walk, tmp_path: Path) -> None:
-    plane, before = walk.plane, len(walk.plane.audit_events(USER))
-    certificate, key = plane.serving_certificate("provided", [f"{RELEASE}.{NAMESPACE}.svc"])
-    for name, source in (("tls.crt", certificate), ("tls.key", key), ("ca.crt", plane.certificate_authority)):
-        shutil.copy(source, tmp_path / name)
-    provided = {"mode": "provided", "provided": {"secretName": "ours"}}
-    # In place of the folder where a kubelet would put the Secret.
-    folder = [f"--certificate-dir={tmp_path}"]
-    values = {"certificates": provided, "namespaces": {"mode": "opt-out"}, "templates": {"janitor": False}}
-    walk.install(values | {"extraArgs": folder})
-    mine = Walk(plane, walk.chart, namespace="team-provided")
-    add_namespace(plane.client, mine.namespace)
-    with mine.replicas() as replicas:
-        replicas.start(1)
-        assert is_converted(mine.create(one_gpu("p")))
-    walk.helm("uninstall")
-    audited = plane.audit_events(USER)[before:]
-    assert refused(audited) == []
-    assert "Role" not in {obj["kind"] for obj in walk.chart.render(values)}
-    assert {resource for _, _, resource in used(audited)} & {"secrets", "leases", "pods/status"} == set()
-
-
-def is_converted(stored: Object) -> bool:
-    """Whether a Pod carries the record of its conversion."""
-    return ANNOTATION in stored["metadata"].get("annotations", {})
-
-
-def reasons(walk: Walk) -> set[str]:
-    """Return the reasons of the Events in the namespace."""
-    return {event["reason"] for event in walk.plane.client.list("v1", "Event", walk.namespace)}
-
-
-def a_foreign_template_is_refused(walk: Walk, template: str) -> None:
-    """Take the name of a template in another namespace."""
-    other = "team-foreign"
-    client = walk.plane.client
-    add_namespace(client, other, OPTED_IN)
-    theirs = workloads.template(template, workloads.request("theirs"))
-    client.create(theirs | {"metadata": {"name": template, "namespace": other}})
-    answer = client.try_create(one_gpu("p") | {"metadata": {"name": "p", "namespace": other}})
-    assert "another object has this name" in answer.object.get("message", "created")
-
-
-def a_claim_of_the_pods_own_is_looked_at(walk: Walk) -> None:
-    """Create a pod whose container has a claim of its own beside the limit."""
-    request = {"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}}
-    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "nic"}}
-    walk.create(claim | {"spec": {"devices": {"requests": [request]}}})
-    resources = {"limits": {GPU: 1}, "claims": [{"name": "nic"}]}
-    entry = {"name": "nic", "resourceClaimName": "nic"}
-    stored = walk.create(pod("own-claim", container("main", resources=resources), resourceClaims=[entry]))
-    assert is_converted(stored)
-    assert {claim["name"] for claim in stored["spec"]["resourceClaims"]} == {"nic", "gpu"}
-
-
-def a_missing_template_comes_back(walk: Walk, converted: Object, template: str) -> None:
-    """Delete a template, then have a pod name it that the webhook does not see again."""
-    client = walk.plane.client
-    client.delete(client.get(*TEMPLATE, template, walk.namespace))
-    (main,) = converted["spec"]["containers"]
-    containers = [{key: main[key] for key in ("name", "image", "resources")}]
-    waiting = pod("waiting", *containers, resourceClaims=converted["spec"]["resourceClaims"])
-    waiting["metadata"] |= {"labels": {LABEL: "true"}, "annotations": converted["metadata"]["annotations"]}
-    stored = walk.create(waiting)
-    wait_for("the template is back", lambda: template in walk.templates())
-    wait_for("the pod is bound", lambda: client.read(stored)["spec"].get("nodeName"))
-
-
-def an_unused_template_goes(walk: Walk) -> None:
-    """Create a pod of another shape, then delete it."""
-    before = set(walk.templates())
-    stored = walk.create(one_gpu("short", 9))
-    (unused,) = set(walk.templates()) - before
-    walk.plane.client.delete(stored)
-    wait_for("a template that no pod names is gone", lambda: unused not in walk.templates(), deadline=60)
 
 
 def the_authority_is_exchanged(walk: Walk) -> None:
