@@ -14,6 +14,7 @@ from chart import generate
 from controlplane.client import Object
 from controlplane.helm import CHART, Helm, objects, one
 
+CHANGELOG = CHART.parents[1] / "CHANGELOG.md"
 CLOUDS = ("aks", "eks", "gke")
 LOOKS = ("PLUGIN:.status.allocatable", "get deviceclass gpu.nvidia.com", "get resourceslices", "helm test gpu2dra")
 """What shows that a step worked."""
@@ -89,6 +90,18 @@ def test_on_gke_the_pods_listen_where_the_control_plane_may_call() -> None:
     assert yaml.safe_load(text("gke", "values.yaml")) == {"server": {"port": 10250}}
     labels = " ".join(commands("gke")[0])
     assert "gke-no-default-nvidia-gpu-device-plugin=true" in labels
+
+
+def test_what_gitops_installs_is_the_release_of_the_chart() -> None:
+    (application,) = manifests("argo-cd", "application.yaml")
+    repository = one(manifests("flux", "helmrelease.yaml"), "GitRepository")
+    tag = f"v{gpu2dra_migrate.__version__}"
+    assert [application["spec"]["source"]["targetRevision"], repository["spec"]["ref"]["tag"]] == [tag] * 2
+    # As long as the changelog has it as unreleased, there is no such tag, and the pages say what to name.
+    (date,) = re.findall(rf"^## {re.escape(tag[1:])} \((.*)\)$", CHANGELOG.read_text("utf-8"), re.MULTILINE)
+    for page in (text("argo-cd", "README.md"), text("flux", "README.md")):
+        assert f"the chart is of, {tag}" in page
+        assert ("name a commit" in page) is (date == "unreleased")
 
 
 def test_argo_cd_ignores_the_bundle_of_the_charts_configuration(helm: Helm) -> None:

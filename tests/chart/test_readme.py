@@ -63,9 +63,17 @@ def test_what_is_left_at_run_time_is_named_as_the_roles_name_it(page: str, rende
     assert set(removed.split()) == names
 
 
+def test_what_cert_manager_leaves_is_named_as_its_objects_name_it(page: str) -> None:
+    rendered = objects((generate.GOLDEN / "cert-manager.yaml").read_text("utf-8"))
+    names = {obj["spec"]["secretName"] for obj in rendered if obj["kind"] == "Certificate"}
+    (removed,) = re.findall(rf"`kubectl -n {NAMESPACE} delete secret (\S+ \S+)`", page)
+    assert set(removed.split()) == names
+
+
 def test_labels_and_annotations_are_those_of_the_core(page: str) -> None:
     for text in (
-        f"{CONVERT_ANNOTATION}=true", f"{CONVERT_ANNOTATION}-", f'{CONVERT_ANNOTATION}: "false"', f"{LABEL}=true",
+        f"{CONVERT_ANNOTATION}=true", f"{CONVERT_ANNOTATION}=false",
+        f"{CONVERT_ANNOTATION}-", f'{CONVERT_ANNOTATION}: "false"', f"{LABEL}=true",
         f"annotation `{ANNOTATION}`", "app.kubernetes.io/managed-by=gpu2dra", NOT_CONVERTED_EVENT,
     ):  # fmt: skip
         assert text in page, text

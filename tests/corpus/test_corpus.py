@@ -246,5 +246,6 @@ def test_the_readme_states_the_figures(
     lines = figures_of(corpus)
     record_property("figures", "\n".join(lines))
     readme = (root / "README.md").read_text(encoding="utf-8")
+    assert f"converts {len(corpus.rows):,} files of {repositories(corpus.rows)} public repositories" in readme
     section = readme[readme.index("<!-- corpus: begin") : readme.index("<!-- corpus: end")]
     assert section.splitlines()[1:] == ["```text", *share_of(corpus).lines(), *lines, "```"]
