@@ -164,6 +164,11 @@ _DEPLOYERS: tuple[Place, ...] = (
         "webhook.",
     ),
     Place(
+        "v1", "ConfigMap|Secret", "/data|stringData/*values*", "DRA403",
+        "Values of a chart stand in this string, as Flux takes them by valuesFrom. The chart's templates decide what "
+        "becomes of them: use its own switch for DRA if it has one, or the webhook.", TEXT,
+    ),
+    Place(
         "argoproj.io/*", "Application|ApplicationSet", "/**/helm/**", "DRA403",
         "Values that Argo CD hands to a chart, whose templates decide which container asks. Two ways out: the webhook "
         "converts its pods; or a plugin of Argo CD pipes `helm template` through `gpu2dra render-filter`. Or the chart "

@@ -18,6 +18,7 @@ from gpu2dra_migrate.search.discover import may_hold_legacy
 from gpu2dra_migrate.text import source
 from gpu2dra_migrate.text.edits import DocumentEdit, locate, splices_of
 from gpu2dra_migrate.text.emit import Verbatim
+from gpu2dra_migrate.text.literal_edits import stands_below
 from gpu2dra_migrate.text.nodes import Document, compose
 from gpu2dra_migrate.text.values import repeated_keys, to_data
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from gpu2dra_migrate.elsewhere.releases import Release
 
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
-_RELEASES = ("HelmRelease", "Application", "ApplicationSet")
+_RELEASES = ("HelmRelease", "Application", "ApplicationSet", "HelmChart")
 """Kinds that hand values to charts which live elsewhere, as does a helmfile, which has no kind."""
 _NO_ROOM = "DRA105"
 _IGNORED = "Left as it is, since a request of this object is ignored."
@@ -263,8 +264,9 @@ def _left_alone(findings: list[Finding], why: Finding) -> list[Finding]:
 
 def _place(part: _Part, item: Finding) -> Located:
     line, column = locate(part.document, item.path)
-    if item.line:
-        line += item.line
+    below = stands_below(part.document, item.path)
+    if item.line or below:
+        line += item.line + below
         column = 1
     return Located(item, line, column, part.about)
 

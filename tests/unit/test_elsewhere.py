@@ -526,3 +526,36 @@ def test_a_file_of_values_keeps_all_but_what_changes(tmp_path: Path) -> None:
         "# ours\nollama:\n  gpu:\n    enabled: true\n    draEnabled: true\nresources: {limits: {memory: 4Gi}} # one\n"
     )
     assert told(tmp_path) == {}
+
+
+K3S = """\
+apiVersion: helm.cattle.io/v1
+kind: HelmChart
+metadata: {name: chat, namespace: kube-system}
+spec:
+  repo: https://example.com
+  chart: CHART
+  version: VERSION
+  targetNamespace: chat
+EXTRA  valuesContent: |-
+"""
+
+
+@pytest.mark.parametrize(
+    ("chart", "extra", "expected"),
+    [
+        ("ollama", "", ["DRA001"]), ("app-template", "", ["DRA001"]),
+        ("app-template", "  createNamespace: true\n", ["DRA452"]), ("ollama", "  createNamespace: true\n", ["DRA001"]),
+        ("ollama", "  set: {a: b}\n", ["DRA451"]),
+    ],
+)  # fmt: skip
+def test_the_helm_chart_of_k3s(chart: str, extra: str, expected: list[str]) -> None:
+    version, values = CHARTS[chart]
+    text = K3S.replace("CHART", chart).replace("VERSION", version).replace("EXTRA", extra) + indent(values, "    ")
+    done = convert(text, Options())
+    assert codes(done) == expected
+    assert f"{GPU}: 1" in text.splitlines()[done.findings[0].line - 1]
+    templates = [obj for obj in objects(done.text or "") if obj["kind"] == "ResourceClaimTemplate"]
+    assert [obj["metadata"]["namespace"] for obj in templates] == ["chat"] * (
+        expected == ["DRA001"] and chart != "ollama"
+    )

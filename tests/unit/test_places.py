@@ -684,6 +684,12 @@ CASES = [
         {f"/x-google-marketplace/clusterConstraints/resources/0/requests/gpu/{KEY}": "DRA512"},
     ),
     _case(
+        "v1",
+        "ConfigMap",
+        {f"/data/{n}-values.yaml": MANIFEST for n in "ab"},
+        {f"/data/{n}-values.yaml": "DRA403" for n in "ab"},
+    ),
+    _case(
         FILE,
         "helmfile",
         {f"/releases/{n}": {"chart": "a/b", "values": [{"limits": {GPU: 1}}]} for n in (0, 1)},

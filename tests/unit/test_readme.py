@@ -38,7 +38,11 @@ def test_the_charts_are_those_of_the_table(root: Path) -> None:
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section(root, "charts")[2:]]
     told = {name.split("`")[1]: (since.split(";")[0], "patch" in since, where) for name, since, _, where in rows}
     assert told == {
-        name: (".".join(map(str, known.since)), known.patched, "Flux" if known.template else "Flux, Argo CD, helmfile")
+        name: (
+            ".".join(map(str, known.since)),
+            known.patched,
+            "Flux, k3s" + ", Argo CD, helmfile" * (not known.template),
+        )
         for name, known in CHARTS.items()
     }
 

@@ -12,6 +12,7 @@ _WEBHOOK = "The webhook converts its pods in any case, as does"
 WAYS_OUT = {
     "Flux": f"{_WEBHOOK} a patch in postRenderers that you write.",
     "Argo CD": f"{_WEBHOOK} a plugin of Argo CD that runs `gpu2dra render-filter`.",
+    "k3s": f"{_WEBHOOK} `gpu2dra render-filter` for what `helm template` prints.",
     "helmfile": f"{_WEBHOOK} `gpu2dra render-filter` as the release's postRenderer.",
 }
 """What else there is, by who installs the chart: only helmfile can run a post-renderer."""

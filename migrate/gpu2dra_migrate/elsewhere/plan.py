@@ -136,5 +136,5 @@ def _edited(text: str, documents: list[Document], operations: list[Operation]) -
 
 
 def _inside(found: Finding, base: str, document: Document) -> Finding:
-    """Return a finding about a place in a string: with the line of that place, counted from the string's key."""
-    return found._replace(path=base, line=locate(document, found.path)[0])
+    """Return a finding about a place in a string: `line` counts the line breaks before it."""
+    return found._replace(path=base, line=locate(document, found.path)[0] - 1)

@@ -12,6 +12,7 @@ from gpu2dra.pointers import pointer
 
 _FLUX = "helm.toolkit.fluxcd.io/"
 _ARGO = "argoproj.io/"
+_K3S = "helm.cattle.io/"
 Beside = Callable[[], Iterable[Any]]
 _POST_RENDERED = ("v2", "v2beta2")
 """Versions of HelmRelease whose postRenderers take kustomize's `patches`."""
@@ -69,6 +70,8 @@ def releases(obj: Object, beside: Beside) -> Iterator[Release]:
         yield from _flux(obj, api.removeprefix(_FLUX), beside)
     elif kind in ("Application", "ApplicationSet") and api.startswith(_ARGO):
         yield from _argo(obj)
+    elif kind == "HelmChart" and api.startswith(_K3S):
+        yield from _k3s(obj)
     elif kind is None and isinstance(obj.get("releases"), list):
         yield from _helmfile(obj)
 
@@ -172,6 +175,25 @@ def application_sources(obj: Object) -> Iterator[tuple[str, Object, Release]]:
                 room="an Application cannot bring a ResourceClaimTemplate into its destination beside a chart",
             )  # fmt: skip
             yield place, source, release
+
+
+# k3s and RKE2
+
+
+def _k3s(obj: Object) -> Iterator[Release]:
+    spec, metadata = mapping(obj.get("spec")), mapping(obj.get("metadata"))
+    content, chart = spec.get("valuesContent"), last_part(spec.get("chart"))
+    if not isinstance(content, str):
+        return
+    namespace = text(spec.get("targetNamespace"))
+    room = "" if namespace else "it names no targetNamespace"
+    if spec.get("createNamespace") is True:
+        room = f"namespace {namespace} is made by the release, so a template cannot be in it before"
+    more = ", ".join(name for name in ("set", "valuesSecrets") if spec.get(name))
+    yield Release(
+        "k3s", chart, version_of(spec.get("version")), text(metadata.get("name")), namespace, metadata,
+        "/spec/valuesContent", {}, text=content, room=room, more=more,
+    )  # fmt: skip
 
 
 # helmfile
