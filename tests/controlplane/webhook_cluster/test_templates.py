@@ -285,16 +285,17 @@ def test_at_the_cap_what_is_unused_goes_first_and_what_exists_is_never_refused(c
     assert names(cluster) == {name_of(each) for each in (used, template(4), template(5))}
 
 
-def test_at_the_cap_what_was_handed_out_lately_stays(cluster: Cluster, run: Run) -> None:
+def test_at_the_cap_what_was_handed_out_a_moment_ago_stays(cluster: Cluster, run: Run) -> None:
     cluster.client.create(cluster.here(template(1)))
     time.sleep(1.1)  # as above
     replica = run(max_templates_per_namespace=1, template_grace=1)
     handed = replica.parts.store._ledger._handed
     key = Key(cluster.namespace, name_of(template(1)))
     replica.ensure(cluster.namespace, template(1))
-    handed[key] += 3600  # lately, however slow the machine is
+    now = time.monotonic()
+    handed[key] = now + 3600, now + 3600  # a moment ago, however slow the machine is
     assert refusal(lambda: replica.ensure(cluster.namespace, template(2))).kind is StoreProblem.FULL
-    handed[key] -= 7200
+    handed[key] = now - 3600, now + 3600  # again and again, and no pod names it
     replica.ensure(cluster.namespace, template(2))
     assert names(cluster) == {name_of(template(2))}
 

@@ -13,6 +13,9 @@ TRUSTED_FOR = 150.0
 """Seconds without a sign of life after which the cache is no longer believed: two watches' time."""
 SETTLE = 300.0
 """Seconds for which a template that was made or handed out counts as used, whatever pods say."""
+NAMED_WITHIN = 30.0
+"""Seconds in which a pod for which a template was handed out is there and names it, or never will: an admission takes
+no longer."""
 _TOLD_FOR = 2.0
 _MOST = 10_000
 
@@ -24,7 +27,8 @@ class Ledger:
         self.settle = settle
         self._reflector = reflector
         self._lock = threading.Lock()
-        self._handed: dict[Key, float] = {}
+        self._handed: dict[Key, tuple[float, float]] = {}
+        """When a template was handed out, first and last, without a pause as long as `settle` in between."""
         self._told: dict[tuple[Key, bytes], float] = {}
 
     @property
@@ -46,13 +50,23 @@ class Ledger:
         now = time.monotonic()
         with self._lock:
             if len(self._handed) >= _MOST:
-                self._handed = {known: at for known, at in self._handed.items() if now - at < self.settle}
-            self._handed[key] = now
+                self._handed = {known: times for known, times in self._handed.items() if now - times[1] < self.settle}
+            first, last = self._handed.get(key, (now, now))
+            self._handed[key] = (first if now - last < self.settle else now), now
 
     def handed_out(self, key: Key) -> bool:
         """Whether this replica has handed a template out lately."""
-        at = self._handed.get(key)
-        return at is not None and time.monotonic() - at < self.settle
+        _, last = self._handed.get(key, (0.0, -self.settle))
+        return time.monotonic() - last < self.settle
+
+    def may_be_named_soon(self, key: Key) -> bool:
+        """Whether this replica began so short a time ago to hand a template out that no pod need name it yet."""
+        first, _ = self._handed.get(key, (-NAMED_WITHIN, 0.0))
+        return time.monotonic() - first < min(NAMED_WITHIN, self.settle)
+
+    def last_handed_out(self, key: Key) -> float:
+        """Return when this replica has handed a template out for the last time; 0 for never."""
+        return self._handed.get(key, (0.0, 0.0))[1]
 
     def tell(self, key: Key, content: bytes) -> None:
         """Note that the API server itself has just said that a template is there: the cache takes a moment longer."""

@@ -11,6 +11,7 @@ from gpu2dra import Object
 from gpu2dra_webhook.cluster import errors
 from gpu2dra_webhook.cluster.backoff import Backoff
 from gpu2dra_webhook.cluster.cache import Key
+from gpu2dra_webhook.cluster.ledger import NAMED_WITHIN
 from gpu2dra_webhook.cluster.objects import Template
 from gpu2dra_webhook.cluster.stamps import stamp
 from gpu2dra_webhook.cluster.template_api import OUR_NAME, TemplateApi
@@ -148,18 +149,27 @@ class Provider:
         raise _problem(wanted, StoreProblem.FULL, text)
 
     def _unused(self, namespace: str, used: frozenset[str]) -> list[tuple[Key, Template]]:
-        """Return what may go, marked ones first, then by age.
+        """Return what may go: marked ones first, then by age, and last what is handed out and never named by a pod.
 
-        Another replica may have handed one of the unmarked out a moment ago: then the janitor puts it back.
+        Whoever reaches the port can have templates made and handed out for pods that nobody creates: they would keep
+        the shapes of all others out for as long as they are asked for. Where one is needed after all, as another
+        replica may have handed it out a moment ago, the janitor puts it back.
         """
-        latest = stamp(time.time() - self._ledger.settle)
+        ledger, now = self._ledger, time.time()
+        settled, early = stamp(now - ledger.settle), stamp(now - min(NAMED_WITHIN, ledger.settle))
         found = [
             (Key(namespace, name), seen)
-            for name, seen in self._ledger.cache.within(namespace).items()
-            if OUR_NAME.fullmatch(name) and name not in used and seen.created <= latest
+            for name, seen in ledger.cache.within(namespace).items()
+            if OUR_NAME.fullmatch(name) and name not in used and seen.created <= early
         ]
-        free = [(key, seen) for key, seen in found if not self._ledger.handed_out(key)]
-        return sorted(free, key=lambda one: (one[1].unused_since or "~", one[1].created))  # "~" is after all digits
+
+        def order(one: tuple[Key, Template]) -> tuple[bool, float, str, str]:
+            key, seen = one
+            lately = seen.created > settled or ledger.handed_out(key)
+            # "~" is after all digits
+            return lately, ledger.last_handed_out(key) if lately else 0.0, seen.unused_since or "~", seen.created
+
+        return sorted((one for one in found if not ledger.may_be_named_soon(one[0])), key=order)
 
 
 def _left(deadline: float) -> float:
