@@ -72,7 +72,7 @@ _COUNT = click.IntRange(min=1)
 _SECONDS = _Duration()
 
 _OPTIONS: Mapping[str, _Option] = {
-    "bind_address": _Option("Address to listen on."),
+    "bind_address": _Option("Address to listen on; `::` is every one, of IPv4 as well."),
     "port": _Option("Port for admission reviews, /livez and /readyz, by TLS; 0 takes a free one.", _PORT),
     "metrics_port": _Option("Port for /metrics, /livez and /readyz, without TLS; 0 takes a free one.", _PORT),
     "namespace": _Option("Namespace that the webhook runs in.", variable="POD_NAMESPACE"),

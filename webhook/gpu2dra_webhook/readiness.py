@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import socket
 import threading
 from collections.abc import Callable, Mapping, Sequence
 
+from gpu2dra_webhook.settings import ANY_ADDRESS
 from gpu2dra_webhook.tls import client_context
 
 _log = logging.getLogger(__name__)
 
 PROBE_INTERVAL, PROBE_RETRY, PROBE_TIMEOUT = 10.0, 1.0, 5.0
+
+_LOOPBACK: Mapping[str, Sequence[str]] = {"0.0.0.0": ("127.0.0.1",), ANY_ADDRESS: ("::1", "127.0.0.1")}  # noqa: S104
+"""Where one reaches a port that is open at every address; a machine may lack one of two."""
 
 Check = Callable[[], Sequence[str]]
 """Returns what is missing; nothing when all is well."""
@@ -66,7 +71,7 @@ class SelfProbe:
 
     def __init__(self, bind_address: str, name: str, trust: Callable[[], bytes], *, asks: bool) -> None:
         """`trust` gives the certificates that verify ours; `asks`: whether one may ask without a certificate."""
-        self._host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(bind_address, bind_address)  # noqa: S104 - not bound here
+        self._hosts = _LOOPBACK.get(bind_address, (bind_address,))
         self._name = name
         self._trust = trust
         self._asks = asks
@@ -99,7 +104,7 @@ class SelfProbe:
             # Where we know only the chain that we serve, it has to do as its own authority.
             context.load_verify_locations(cadata=self._trust().decode("ascii"))
             with (
-                socket.create_connection((self._host, port), timeout=PROBE_TIMEOUT) as plain,
+                self._connection(port) as plain,
                 context.wrap_socket(plain, server_hostname=self._name) as secure,
             ):
                 if not self._asks:
@@ -109,3 +114,10 @@ class SelfProbe:
         except (OSError, ValueError) as error:
             return (f"no connection to our own port: {error}",)
         return () if answer.startswith(b"HTTP/1.1 200 ") else ("our own port does not answer",)
+
+    def _connection(self, port: int) -> socket.socket:
+        *others, last = self._hosts
+        for host in others:
+            with contextlib.suppress(OSError):
+                return socket.create_connection((host, port), timeout=PROBE_TIMEOUT)
+        return socket.create_connection((last, port), timeout=PROBE_TIMEOUT)

@@ -18,7 +18,7 @@ from gunicorn.app.base import BaseApplication
 from gunicorn.sock import create_sockets
 
 from gpu2dra_webhook.logs import GunicornLogger
-from gpu2dra_webhook.settings import Settings, SettingsError
+from gpu2dra_webhook.settings import ANY_ADDRESS, Settings, SettingsError
 from gpu2dra_webhook.worker import ReviewWorker
 
 if TYPE_CHECKING:
@@ -41,7 +41,8 @@ class Server(BaseApplication):
     def __init__(self, settings: Settings) -> None:
         """Open the ports; SettingsError when that cannot be done."""
         self.settings = settings
-        self._ports = [_listen(settings.bind_address, port) for port in (settings.port, settings.metrics_port)]
+        self._ports = [listen(settings.bind_address, port) for port in (settings.port, settings.metrics_port)]
+        self._address = self._ports[0].getsockname()[0]
         super().__init__()
 
     def load_config(self) -> None:
@@ -73,17 +74,21 @@ class Server(BaseApplication):
         self.parts.serving(port)
         _log.info(
             "serving",
-            extra={"address": self.settings.bind_address, "port": port, "metrics_port": metrics_port},
+            extra={"address": self._address, "port": port, "metrics_port": metrics_port},
         )
 
     def _ssl_context(self, _config: Config, _default: object) -> ssl.SSLContext:
         return self.parts.ssl_context()
 
 
-def _listen(address: str, port: int) -> socket.socket:
+def listen(address: str, port: int) -> socket.socket:
+    """Return a socket that listens there; SettingsError when that cannot be done."""
+    both = address == ANY_ADDRESS and socket.has_dualstack_ipv6()
+    if address == ANY_ADDRESS and not both:
+        address = "0.0.0.0"  # noqa: S104 - as much of all addresses as there is
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     try:
-        opened = socket.create_server((address, port), family=family, backlog=BACKLOG)
+        opened = socket.create_server((address, port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
     except OSError as error:
         # The standard library adds the address to the reason; a name that nobody knows has no errno of the system.
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else error.strerror

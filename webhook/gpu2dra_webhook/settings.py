@@ -17,6 +17,8 @@ LogFormat = Literal["json", "text"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 MEBIBYTE = 2**20
+ANY_ADDRESS = "::"
+"""Every address of the machine, IPv4 or IPv6, whichever it has."""
 
 
 class SettingsError(Exception):
@@ -28,7 +30,7 @@ class Settings:
     """All choices, with the defaults that the command line documents. Times are seconds, sizes are bytes."""
 
     # Where it listens.
-    bind_address: str = "0.0.0.0"  # noqa: S104 - a pod is reached by its address; the NetworkPolicy says by whom
+    bind_address: str = ANY_ADDRESS  # a pod is reached by its address; the NetworkPolicy says by whom
     port: int = 9443
     metrics_port: int = 8080
 

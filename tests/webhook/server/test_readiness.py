@@ -51,6 +51,11 @@ def test_the_probe_is_content_with_a_webhook_whose_certificate_it_can_verify(web
     assert probe.probe(webhook.port) == ()
 
 
+def test_a_port_at_every_address_is_called_at_one_that_is_there(webhook: Webhook) -> None:
+    """This one listens at 127.0.0.1 alone, as where a pod has no IPv6."""
+    assert SelfProbe("::", SERVICE, webhook.authority.read_bytes, asks=True).probe(webhook.port) == ()
+
+
 def test_a_leaf_that_is_all_we_know_verifies_itself(webhook: Webhook) -> None:
     context = ssl._create_unverified_context()  # noqa: S323 - to see what is served
     with context.wrap_socket(webhook.plain()) as secure:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import ssl
 from pathlib import Path
 
 import pytest
 
-from webhook.server.running import Webhook, Webhooks, body
+from controlplane.client import wait_for
+from gpu2dra_webhook.server import listen
+from gpu2dra_webhook.settings import Settings
+from webhook.server.running import PATIENCE, SERVICE, Client, Webhook, Webhooks, body
 
 
 @pytest.fixture(scope="module")
@@ -67,6 +72,38 @@ def test_a_port_that_somebody_else_has_ends_it_with_a_line_about_it(webhooks: We
         port = other.getsockname()[1]
         webhook = webhooks.launch(f"--{option}={port}")
         assert f"Cannot listen on 127.0.0.1 port {port}: Address already in use." in told_at_the_end(webhook)
+
+
+def loopback() -> list[str]:
+    """Return the loopback addresses that this machine has."""
+    found = []
+    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+        with contextlib.suppress(OSError), socket.socket(family) as one:
+            one.bind((address, 0))
+            found.append(address)
+    return found
+
+
+def test_by_default_it_is_reached_at_addresses_of_both_kinds(webhooks: Webhooks) -> None:
+    """Also in a cluster whose pods have IPv6 addresses only, or IPv4 ones only."""
+    with webhooks.running(f"--bind-address={Settings().bind_address}") as webhook:
+        for address in loopback():
+            with socket.create_connection((address, webhook.metrics_port), timeout=PATIENCE) as side:
+                assert Client(side).get("/livez").status == 200
+            context = ssl.create_default_context(cafile=str(webhook.authority))
+            plain = socket.create_connection((address, webhook.port), timeout=PATIENCE)
+            with Client(context.wrap_socket(plain, server_hostname=SERVICE)) as client:
+                assert client.post(body()).json["response"]["allowed"] is True
+        wait_for("it has called itself", lambda: webhook.side("/readyz").status == 200)
+        (told,) = [line["address"] for line in webhook.log() if line["msg"] == "serving"]
+        assert told == ("::" if socket.has_dualstack_ipv6() else "0.0.0.0")  # noqa: S104 - nothing is bound here
+
+
+def test_where_there_is_no_ipv6_every_address_is_every_one_of_ipv4(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    with listen("::", 0) as opened, listen("127.0.0.1", 0) as other:
+        assert (opened.family, opened.getsockname()[0]) == (socket.AF_INET, "0.0.0.0")  # noqa: S104
+        assert other.getsockname()[0] == "127.0.0.1"
 
 
 def test_it_writes_no_file_and_needs_no_home(webhooks: Webhooks, tmp_path: Path) -> None:
