@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,13 +14,14 @@ from typing import Any, get_args
 import click
 
 from gpu2dra.quantity import AmountError, parse_quantity
-from gpu2dra_webhook import durations, logs
+from gpu2dra_webhook import durations
 from gpu2dra_webhook import settings as choices
-from gpu2dra_webhook.server import Server
 from gpu2dra_webhook.settings import Settings, SettingsError
 
 PREFIX = "GPU2DRA_WEBHOOK"
 WRONG_USE = 2
+_EXTRA = ("cryptography", "flask", "gevent", "gunicorn", "kubernetes", "packaging", "prometheus_client")
+"""What the extra [webhook] of the distribution brings, by its name in an import."""
 
 
 class _Duration(click.ParamType):  # type: ignore[type-arg] # generic in new releases only
@@ -183,13 +185,27 @@ Exit codes: 0 after SIGTERM, 2 when a choice is wrong or cannot be kept (the las
 
 def serve(settings: Settings) -> None:
     """Run the webhook until it is told to end."""
+    from gpu2dra_webhook import logs  # noqa: PLC0415 - see `_look_for_extra`
+    from gpu2dra_webhook.server import Server  # noqa: PLC0415 - as above
+
     logs.set_up(settings.log_level, settings.log_format)
     Server(settings).run()
+
+
+def _look_for_extra() -> None:
+    """Raise SettingsError without the distributions of the extra: `pip install gpu2dra` brings this command as well.
+
+    They are looked for, not imported: most of them are, only when gevent is in place.
+    """
+    if missing := [name for name in _EXTRA if importlib.util.find_spec(name) is None]:
+        extra = "install gpu2dra with its extra [webhook], as in: pip install 'gpu2dra[webhook]'"
+        raise SettingsError(f"The webhook needs {', '.join(missing)}; {extra}.")
 
 
 def main() -> None:
     """Run the command; what is wrong with the choices is told in one line and exits with 2."""
     try:
+        _look_for_extra()
         command(serve).main(prog_name="gpu2dra-webhook", standalone_mode=False)
     except click.ClickException as error:
         error.show()

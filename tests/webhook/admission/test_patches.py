@@ -8,7 +8,9 @@ from __future__ import annotations
 import base64
 import json
 from collections import Counter
+from collections.abc import Sequence
 from copy import deepcopy
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -17,7 +19,8 @@ from gpu2dra import Object
 from gpu2dra.converted import ANNOTATION, LABEL
 from gpu2dra.devices import Device
 from gpu2dra.policy import LeftAlone, Policy, Preemption, Rule
-from gpu2dra_webhook.memory import FixedView
+from gpu2dra_webhook.memory import FixedView, MemoryStore
+from gpu2dra_webhook.ports import StoreError, StoreProblem
 from gpu2dra_webhook.settings import Settings
 from unit.build import GPU, MIG, container, pod, sidecar
 from webhook.admission.asking import NAMESPACE, Webhook, patched
@@ -188,13 +191,36 @@ def test_7_another_webhook_puts_the_limit_back() -> None:
     assert patched(touched, response) == once
 
 
-def test_9_a_second_try_finds_the_templates_of_the_first() -> None:
-    webhook = Webhook()
+@dataclass(slots=True)
+class FailsOnce:
+    """A store whose API server goes away after the first template that it makes, for one review."""
+
+    memory: MemoryStore = field(default_factory=MemoryStore)
+    fails: bool = True
+
+    def ensure(self, namespace: str, templates: Sequence[Object], *, timeout: float, dry_run: bool) -> None:
+        """Make one template after the other, as the store of a cluster does."""
+        for number, each in enumerate(templates):
+            if number and self.fails:
+                self.fails = False
+                raise StoreError(StoreProblem.UNAVAILABLE, "the API server cannot be reached")
+            self.memory.ensure(namespace, [each], timeout=timeout, dry_run=dry_run)
+
+
+def test_9_a_second_try_goes_on_where_the_first_one_failed() -> None:
+    store = FailsOnce()
+    webhook = Webhook(store=store)
     obj = pod(*(container(f"c{n}", 20) for n in range(3)))
     first = webhook.ask(obj)
-    assert len(webhook.templates) == 3
-    assert webhook.ask(obj)["patch"] == first["patch"]
-    assert len(webhook.templates) == 3
+    assert (first["allowed"], first["status"]["code"]) == (False, 503)
+    assert "patch" not in first
+    made = dict(store.memory.templates)
+    assert len(made) == 1
+    after = webhook.admit(obj)
+    named = {entry["resourceClaimTemplateName"] for entry in after["spec"]["resourceClaims"]}
+    assert {name for _, name in store.memory.templates} == named
+    assert len(named) == 3
+    assert made.items() <= store.memory.templates.items()
 
 
 def test_23_a_dry_run_creates_nothing_and_shows_the_pod_as_it_would_be() -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import requires
 from pathlib import Path
 from typing import Any
 
@@ -105,3 +110,22 @@ def test_what_is_no_size_is_wrong_use(value: str) -> None:
 def test_the_version_is_that_of_the_distribution() -> None:
     result = CliRunner().invoke(cli.command(lambda settings: None), ["--version"])
     assert result.output == f"gpu2dra-webhook, version {__version__}\n"
+
+
+@pytest.mark.parametrize("missing", [cli._EXTRA, ("kubernetes",)])
+@pytest.mark.parametrize("arguments", [["--help"], ["--store=memory"]])
+def test_without_the_extra_it_says_which_one_is_needed(missing: Sequence[str], arguments: list[str]) -> None:
+    hidden = f"import sys; sys.modules |= dict.fromkeys({missing!r})"  # as if they were not installed
+    program = f"{hidden}; from gpu2dra_webhook.cli import main; main()"
+    ended = subprocess.run([sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr == (
+        f"gpu2dra-webhook: The webhook needs {', '.join(missing)}; install gpu2dra with its extra [webhook], as in: "
+        "pip install 'gpu2dra[webhook]'.\n"
+    )
+
+
+def test_the_extra_is_what_the_distribution_says() -> None:
+    [*wanted] = requires("gpu2dra") or ()
+    of_extra = {re.split("[^a-z0-9-]", each)[0] for each in wanted if each.endswith('extra == "webhook"')}
+    assert {name.replace("-", "_") for name in of_extra} == set(cli._EXTRA)
