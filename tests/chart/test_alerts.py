@@ -21,7 +21,7 @@ DAY = 24 * 60
 ERRORS = 'gpu2dra_errors_total{where="mutate",instance="a"}'
 DENIED = 'gpu2dra_admission_requests_total{operation="CREATE",outcome="denied",reason="full",instance="%s"}'
 LEFT = 'gpu2dra_admission_requests_total{operation="CREATE",outcome="unconverted",reason="mixed-nodes",instance="a"}'
-REFUSED = 'gpu2dra_policy_reloads_total{result="error",instance="a"}'
+PROBLEMS = 'gpu2dra_policy_problems{instance="%s"}'
 EXPIRY = 'gpu2dra_certificate_expiry_timestamp_seconds{instance="%s"}'
 MISSING = 'gpu2dra_device_class_missing{device_class="%s"}'
 BUCKET = 'gpu2dra_admission_duration_seconds_bucket{instance="a",le="%s"}'
@@ -113,8 +113,10 @@ CASES = [
         "a class is missing", "Gpu2draDeviceClassMissing",
         {MISSING % "a": "0x60", MISSING % "b": "1x60"}, firing=(16,), quiet=(10,),
     ),
-    Case("a changed policy is refused", "Gpu2draPolicyRefused", {REFUSED: "_x30 1x60"}, firing=(31, 40), quiet=(29,)),
-    Case("the policy is right", "Gpu2draPolicyRefused", {REFUSED.replace("error", "ok"): "_x30 1x60"}, quiet=(31, 40)),
+    Case(
+        "a changed policy is refused, then put right", "Gpu2draPolicyRefused",
+        {PROBLEMS % "a": "0x30 2x60 0x30", PROBLEMS % "b": "0x120"}, firing=(31, 60, 89), quiet=(29, 95),
+    ),
     Case(
         "a cache is stale", "Gpu2draCachesStale",
         {'gpu2dra_informer_synced{cache="pods",instance="a"}': "1x10 0x60"}, firing=(22,), quiet=(9, 15),
