@@ -284,6 +284,25 @@ def test_an_update_never_takes_a_replica_before_its_successor_is_ready(default: 
     assert one(default, "Deployment")["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
 
 
+def test_no_field_is_left_without_a_value(newest: Helm) -> None:
+    def missing(value: object, path: str) -> list[str]:
+        if isinstance(value, dict):
+            return [found for key, inner in value.items() for found in missing(inner, f"{path}/{key}")]
+        if isinstance(value, list):
+            return [found for inner in value for found in missing(inner, f"{path}/*")]
+        return [path] if value is None else []
+
+    empty = {"spread": [], "nodeSelector": {"kubernetes.io/os": None}, "resources": {}, "securityContext": {}}
+    sets = {name: generate.value_sets()[name] for name in SETS if name != "everything"} | {"empty": empty}
+    found = {path for values in sets.values() for obj in newest.render(values) for path in missing(obj, obj["kind"])}
+    assert found == set()
+    # What OpenShift chooses has to be null to be left out.
+    hidden = [
+        found for obj in newest.render(generate.value_sets()["everything"]) for found in missing(obj, obj["kind"])
+    ]
+    assert {path.rpartition("/")[2] for path in hidden} <= {"runAsUser", "runAsGroup", "fsGroup"}
+
+
 def test_on_the_hosts_network_an_update_frees_a_port_first(newest: Helm) -> None:
     spec = one(newest.render({"hostNetwork": True}), "Deployment")["spec"]
     assert spec["strategy"]["rollingUpdate"] == {"maxUnavailable": 1, "maxSurge": 0}

@@ -66,6 +66,19 @@ Fails = Callable[[Callable[[], object]], str]
         ({"policy": None}, "missing property 'policy'"),
         ({"webhook": {"annotations": None}}, "/webhook': missing property 'annotations'"),
         ({"priorityClassName": None}, "missing property 'priorityClassName'"),
+        (
+            {"namespaces": {"matchExpressions": [{"key": "a", "operator": "In"}]}},
+            "/namespaces/matchExpressions/0': missing property 'values'",
+        ),
+        (
+            {
+                "webhook": {
+                    "objectSelector": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}
+                }
+            },
+            "/webhook/objectSelector/matchExpressions/0/values': maxItems: got 1, want 0",
+        ),
+        ({"podLabels": {"a": "b c"}}, "/podLabels/a': 'b c' does not match pattern"),
         ({"fullnameOverride": "a" * 56}, "/fullnameOverride': maxLength: got 56, want 55"),
         ({"fullnameOverride": "1a"}, "/fullnameOverride': '1a' does not match pattern"),
         ({"image": {"tag": "v1@sha256:0"}}, "/image/tag': 'v1@sha256:0' does not match pattern"),
@@ -98,6 +111,11 @@ def test_a_wrong_value_is_refused_with_its_path(helm: Helm, fails: Fails, values
         {"podDisruptionBudget": {"maxUnavailable": "50%"}},
         {"certificates": {"certManager": {"issuerRef": {}}}},
         {"podDisruptionBudget": {"maxUnavailable": 0}},
+        {
+            "namespaces": {"matchExpressions": [{"key": "a", "operator": "Exists"}]},
+            "spread": [],
+            "podLabels": {"a": ""},
+        },
         {"webhook": {"name": "zz.gpu2dra.example.com"}, "priorityClassName": "", "resources": {}},
         {"podSecurityContext": {"runAsUser": None}, "nodeSelector": {"kubernetes.io/os": None}},
         {"policy": POLICY},
@@ -136,7 +154,7 @@ def test_every_object_of_the_schema_is_closed() -> None:
 
     def look(part: Any, path: str) -> None:
         if isinstance(part, dict):
-            conditional = "/if" in path or "/then" in path.removesuffix("/policy/then")
+            conditional = "/if" in path or "/else" in path or "/then" in path.removesuffix("/policy/then")
             if "properties" in part and part.get("additionalProperties") is not False and not conditional:
                 open_ones.append(path)
             for key, value in part.items():
