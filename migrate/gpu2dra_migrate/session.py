@@ -71,7 +71,12 @@ def execute(mode_name: str, paths: tuple[Path, ...], flags: Flags) -> int:
         if mode is Mode.CONVERT:
             terminal.raw(piped)
         return _Teller(mode, flags, terminal, err=mode is Mode.CONVERT).tell(iter([result]))
-    return _Teller(mode, flags, terminal).tell(run(paths or (Path(),), settings, configure))
+    paths = paths or (Path(),)
+    if flags.values:
+        from gpu2dra_migrate.helm.find import charts_below  # noqa: PLC0415 - few runs bring values
+
+        paths = (*paths, *charts_below(paths))  # they may ask for a GPU only with these values
+    return _Teller(mode, flags, terminal).tell(run(paths, settings, configure))
 
 
 def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Settings, Configure]:

@@ -360,6 +360,15 @@ def test_without_values_that_render_nothing_is_proven_and_that_is_told(helm: Hel
     assert sorted(obj["kind"] for obj in rendered(helm, folder, [values])) == ["Deployment", "ResourceClaimTemplate"]
 
 
+def test_a_chart_without_its_dependencies_says_which(helm: Helm, tmp_path: Path) -> None:
+    depends = "dependencies:\n- {name: common, version: 0.1.0, repository: 'https://example.com'}\n"
+    folder = make_chart(
+        tmp_path / "app", {"Chart.yaml": DESCRIBED + depends, "templates/a.yaml": '{{ include "common.all" . }}'}
+    )
+    (note,) = convert(folder, helm, judge=False).outcome.notes
+    assert note.message.endswith(". Not in its charts folder: common; `helm dependency build` brings them.")
+
+
 def test_values_files_that_do_not_render_are_told_by_name(helm: Helm, tmp_path: Path) -> None:
     folder = chart(tmp_path, templates__x_yaml="{{ .Values.a.b.c }}", values_yaml=VALUES + "a: {b: {}}\n")
     file = folder / "bad-values.yaml"

@@ -139,6 +139,16 @@ def test_check_names_the_line_that_asks_and_what_becomes_of_it(repo: Path, call:
     assert git(repo, "status", "--porcelain") == ""
 
 
+def test_of_several_requests_in_values_the_one_with_the_amount_is_named(repo: Path, call: Call) -> None:
+    more = DEPLOYMENT.replace("-app", "-b").replace(".Values.resources", ".Values.b")
+    (repo / "charts/app/templates/b.yaml").write_text(more)
+    with (repo / "charts/app/values.yaml").open("a") as file:
+        file.write("b:\n  limits:\n    nvidia.com/gpu: 3\n")
+    told = call("check", "charts/app", exit_code=1).stdout
+    assert "values.yaml:4:5: warning DRA001 Deployment/release-app: " in told
+    assert "values.yaml:7:5: warning DRA001 Deployment/release-b: " in told
+
+
 def test_the_diff_is_what_git_applies(repo: Path, call: Call) -> None:
     patch = call("diff", exit_code=1).stdout
     call("convert", exit_code=1)
@@ -211,8 +221,7 @@ def test_the_default_of_the_switch_and_more_values(repo: Path, call: Call) -> No
     (repo / "envs/prod-values.yaml").unlink()
     mine = repo.parent / "mine.yaml"
     mine.write_text(VALUES)
-    (repo / "charts/app/templates/_notes.tpl").write_text("{{/* nvidia.com/gpu */}}")
-    assert "0 files would change" in call("check", "charts/app", exit_code=0).stdout
+    call("check", "charts/app", exit_code=0)
     call("convert", "charts/app", "--values", str(mine), "--dra-default", "false", exit_code=1)
     assert "enabled: false" in (repo / "charts/app/values.yaml").read_text()
     assert (repo / "charts/app/templates/_app.yaml").exists()

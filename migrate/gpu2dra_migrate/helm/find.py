@@ -19,6 +19,7 @@ from gpu2dra_migrate.helm.packed import PackedGroup
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.discover import may_hold_legacy
 from gpu2dra_migrate.search.packed import ENDING
+from gpu2dra_migrate.search.walk import Problem, walk
 from gpu2dra_migrate.worker import Job
 
 if TYPE_CHECKING:
@@ -64,6 +65,14 @@ def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
         ]  # fmt: skip
         values = dict.fromkeys((*values_files(folder), *sorted(wanted), *named))
         yield ChartGroup(folder, [*found, *taken], list(values), helm, told)
+
+
+def charts_below(paths: Sequence[Path]) -> Iterator[Path]:
+    """Yield the Chart.yaml of each chart below `paths`."""
+    for path in paths:
+        for found in walk(path, CHART_FILE.__eq__) if path.is_dir() else ():
+            if not isinstance(found, Problem) and found.name == CHART_FILE:
+                yield found
 
 
 def top_chart(folder: Path) -> Path | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpu2dra_migrate.helm.chart import Chart
 from gpu2dra_migrate.helm.edits import Target, carry_out, edits_of
@@ -21,6 +23,10 @@ from gpu2dra_migrate.helm.workspace import copy, write
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_In = TypeVar("_In")
+_Out = TypeVar("_Out")
 
 
 class Prover:
@@ -48,19 +54,31 @@ class Prover:
         """Render with the chart's own values and with each of the files; tell in `result` what does not render."""
         members = {member.folder for member in self._chart.family()}
         off = (self._switch_file(members, enabled=False),) if self._chart.is_inline else ()
-        for file in (None, *values):
-            files = () if file is None else (file,)
-            for lenient, folder in self._copies.items():
-                try:
-                    self.cases.append(Case(files, folder, tuple(self._render(folder, (*files, *off)))))
-                    break
-                except RenderError as error:
-                    if lenient and file is None:
-                        self._failure = str(error)
-                        text = f"The chart does not render with its own values: {error}"
-                        result.tell(Reason.NO_RENDER, self._chart.folder, text)
-                    elif lenient:
-                        result.tell(Reason.VALUES_FAIL, file or self._chart.folder, f"Does not render: {error}")
+        sets = [(), *((file,) for file in values)]
+        for files, found in zip(sets, _together(lambda files: self._first_render(files, off), sets), strict=True):
+            if isinstance(found, Case):
+                self.cases.append(found)
+            elif files:
+                result.tell(Reason.VALUES_FAIL, files[0], f"Does not render: {found}")
+            else:
+                self._failure = str(found)
+                text = f"The chart does not render with its own values: {found}{self._absent()}"
+                result.tell(Reason.NO_RENDER, self._chart.folder, text)
+
+    def _first_render(self, files: tuple[Path, ...], off: tuple[Path, ...]) -> Case | RenderError:
+        """Return what renders with `files`, of the copy as it is or else of the lenient one, or why nothing does."""
+        failure = RenderError()
+        for folder in self._copies.values():
+            try:
+                return Case(files, folder, tuple(self._render(folder, (*files, *off))))
+            except RenderError as error:
+                failure = error
+        return failure
+
+    def _absent(self) -> str:
+        """Return what to do about dependencies that are not here, since their definitions may be what is missing."""
+        names = sorted({str(each["name"]) for member in self._chart.family() for each in member.missing})
+        return f". Not in its charts folder: {', '.join(names)}; `helm dependency build` brings them." if names else ""
 
     def _render(self, folder: Path, values: Sequence[Path]) -> list[Rendered]:
         minimum = target_of(self._choices.options).rstrip("+")
@@ -107,17 +125,16 @@ class Prover:
         try:
             if not self.cases:
                 return self._same_failure(wanted, after[self._copies[True]])
-            return {
-                template: problem
-                for case in self.cases
-                for template, problem in self._compare(case, after[case.folder], wanted)
-            }
+            charts = {template.chart for template in wanted}
+            on, off = (self._switch_file(charts, enabled=enabled) for enabled in (True, False))
+            found = _together(lambda case: [*self._compare(case, after[case.folder], wanted, on, off)], self.cases)
+            return {template: problem for problems in found for template, problem in problems}
         except RenderError as error:
             return dict.fromkeys(wanted, f"does not render any more: {error}")
 
-    def _compare(self, case: Case, after: Path, wanted: set[Template]) -> Iterator[tuple[Template, str]]:
-        charts = {template.chart for template in wanted}
-        on, off = (self._switch_file(charts, enabled=enabled) for enabled in (True, False))
+    def _compare(
+        self, case: Case, after: Path, wanted: set[Template], on: Path, off: Path
+    ) -> Iterator[tuple[Template, str]]:  # fmt: skip
         # The chart's own values may say otherwise: its user's choice, or what the user has changed since.
         forced = (on,) if self._choices.mode != "auto" or self._is_converted else ()
         done = wanted | {Template(member.folder, name) for member in self._chart.family() for name in member.inline}
@@ -161,6 +178,14 @@ class Prover:
         file = self._room / f"{'on' if enabled else 'off'}.json"
         file.write_text(json.dumps(values), "utf-8")
         return file
+
+
+def _together(function: Callable[[_In], _Out], items: Sequence[_In]) -> list[_Out]:
+    """Return what `function` gives for each of `items`; it waits for helm, so several run at a time."""
+    if len(items) < 2:  # noqa: PLR2004 - one needs no threads
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(min(len(items), os.cpu_count() or 1)) as pool:
+        return list(pool.map(function, items))
 
 
 class Construction:

@@ -40,22 +40,27 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """One finding about a document of a template: the object, what was asked for by name, and the values it takes."""
+    """One finding about a document of a template: the object, what was asked for by name, and the values it takes.
+
+    `amount` is what stands in the object at the place of the finding.
+    """
 
     template: Template
     about: str
     finding: Finding
     names: frozenset[str]
     values: tuple[Path, ...]
+    amount: str
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A legacy resource that stands in a values file: where, and the keys that lead to it."""
+    """A legacy resource that stands in a values file: where, the keys that lead to it, and its amount."""
 
     place: Place
     keys: tuple[str, ...]
     name: str
+    amount: str
 
 
 @dataclass(slots=True)
@@ -108,7 +113,8 @@ class Survey:
                 size.requests += sum(len(access.legacy) for access in made.access)
                 about = manifest.describe(obj)
                 for found in made.findings:
-                    yield Told(template, about, found, frozenset(asked), case.values)
+                    amount = str(_at(obj, segments(found.path)))
+                    yield Told(template, about, found, frozenset(asked), case.values, amount)
         self.asked.append((case.values, frozenset(names)))
         for template, size in sizes.items():
             best = self.sizes.setdefault(template, Size())
@@ -140,9 +146,9 @@ class Survey:
         own = [member.folder / "values.yaml" for member in self._chart.family()]
         nearest = sorted(own, key=lambda file: (file.parent != told.template.chart, len(file.parts)))
         for file in (*told.values, *nearest):
-            for named in self._named.get(file) or named_in(file):
-                if named.name in told.names:
-                    return named.place
+            here = [named for named in self._named.get(file) or named_in(file) if named.name in told.names]
+            for named in sorted(here, key=lambda named: named.amount != told.amount):
+                return named.place
         partials = (file for file in self._texts if file.name.startswith("_"))
         found_in = ((file, _line_of(self._texts[file], names)) for file in partials)
         return next((Place(file, *found) for file, found in found_in if found), Place(path))
@@ -168,7 +174,7 @@ def named_in(file: Path) -> Iterator[Named]:
         keys = segments(located.finding.path)
         value = keys[-1:] if legacy_resource(keys[-1] if keys else "") else re.findall(_ANY_NAME, str(_at(data, keys)))
         for name in dict.fromkeys(value):
-            yield Named(Place(file, located.line, located.column), tuple(keys), name)
+            yield Named(Place(file, located.line, located.column), tuple(keys), name, str(_at(data, keys)))
 
 
 def _line_of(text: str, names: str) -> tuple[int, int] | None:
