@@ -1,4 +1,4 @@
-"""Fixtures for tests of the chart that need no cluster: both versions of Helm."""
+"""Fixtures for tests of the chart that need no cluster: both versions of Helm, and Prometheus' promtool."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from controlplane.helm import Helm, HelmError
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow what needs a helm: the first time it is built, and each call of it costs a tenth of a second."""
+    """Mark as slow what needs a program: the first time it is built, and each call of it costs a tenth of a second."""
     here = Path(__file__).parent
     for item in items:
-        if here in item.path.parents and {"helm", "newest"} & set(getattr(item, "fixturenames", ())):
+        if here in item.path.parents and {"helm", "newest", "promtool"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.slow)
 
 
@@ -30,6 +30,12 @@ def helm(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 def newest(tmp_path_factory: pytest.TempPathFactory) -> Helm:
     """Return Helm 4 alone, for what both versions were shown to do alike."""
     return Helm(build.ensure("helm-4") / "helm", tmp_path_factory.mktemp("newest"))
+
+
+@pytest.fixture(scope="session")
+def promtool() -> Path:
+    """Return the real promtool."""
+    return build.ensure("promtool-3") / "promtool"
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import pytest
 
 from chart import generate
-from controlplane import build
 from controlplane.client import Object
 from controlplane.helm import Helm, objects, one
 
@@ -122,12 +121,6 @@ CASES = [
         {'gpu2dra_informer_synced{cache="pods",instance="a"}': "1x10 0x60"}, firing=(22,), quiet=(9, 15),
     ),
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def promtool() -> Path:
-    """Return the real promtool."""
-    return build.ensure("promtool-3") / "promtool"
 
 
 def rule(helm: Helm, values: Object) -> Object:

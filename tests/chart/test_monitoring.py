@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any
+import subprocess
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -12,6 +13,9 @@ from chart import generate
 from controlplane.client import Object
 from controlplane.helm import CHART, Helm, objects, one
 from gpu2dra_webhook import metrics
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DASHBOARD = CHART / "files" / "dashboard.json"
 RULES = generate.GOLDEN / "everything.yaml"
@@ -80,6 +84,40 @@ def test_an_expression_uses_labels_that_its_metrics_have(title: str, expression:
         if label.strip()
     }
     assert used <= known, title
+
+
+def test_every_panel_has_something_to_show(promtool: Path, tmp_path: Path) -> None:
+    """Gauges are 1 and all else rises, by the labels that they have: each expression has to make something of it."""
+    evaluations = []
+    for panel in panels():
+        for target in panel["targets"]:
+            expression = target["expr"].replace("$__rate_interval", "5m").removesuffix(" or vector(0)")
+            asked = {"expr": f"count({expression}) > bool 0", "eval_time": "30m"}
+            answer = {"exp_samples": [{"labels": "{}", "value": 1}]}
+            series = [{"series": name, "values": values} for name, values in samples(expression).items()]
+            evaluations.append(
+                {"name": panel["title"], "interval": "1m", "input_series": series, "promql_expr_test": [asked | answer]}
+            )
+    file = tmp_path / "test.yaml"
+    file.write_text(json.dumps({"evaluation_interval": "1m", "tests": evaluations}), "utf-8")
+    done = subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def samples(expression: str) -> dict[str, str]:
+    """Return series of one replica for each metric in an expression, with their values in promtool's notation."""
+    tables = {**metrics._COUNTERS, **metrics._GAUGES}
+    values = {"name": "pods.create.gpu2dra.dev", "outcome": "denied"}
+    found = {}
+    for name in _METRIC.findall(expression):
+        bare = name.removeprefix("gpu2dra_").removesuffix("_total")
+        buckets = {"le"} if bare.endswith("_bucket") else set()
+        labels = (set(tables[bare][1]) if bare in tables else FOREIGN.get(name, buckets)) - {"instance"}
+        for le in ("0.1", "+Inf"):
+            pairs = {label: le if label == "le" else values.get(label, "a") for label in ("instance", *sorted(labels))}
+            inner = ",".join(f'{key}="{value}"' for key, value in pairs.items())
+            found[f"{name}{{{inner}}}"] = "1x60" if bare in metrics._GAUGES else "1+1x60"
+    return found
 
 
 def test_an_expression_of_a_text_uses_labels_that_the_alert_keeps() -> None:
