@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from controlplane import gpus, scheduling
-from controlplane.client import Object, wait_for
+from controlplane.client import MERGE_PATCH, Object, wait_for
 from controlplane.installation import CONVERTED, TEMPLATES, is_converted, templates
 from controlplane.sharing import PATTERNS, shared
 from controlplane.testbed import AddMachines, Cluster
@@ -75,6 +75,33 @@ def test_pods_of_a_controller_are_converted(cluster: Cluster, machines: AddMachi
     (owner,) = {each["metadata"]["ownerReferences"][0]["kind"] for each in pods}
     events = wait_for("an event on the owner", lambda: converted_events(cluster, owner))
     assert "claims from template" in events[0]["message"]
+
+
+@pytest.mark.slow
+def test_fifty_rollouts_of_a_deployment_leave_one_template(cluster: Cluster, webhook: Replica) -> None:
+    """Its manifest names the extended resource for ever; only what the pods look like otherwise changes."""
+    made = deployment("rolling", 2, replicas=2)
+    made["spec"]["strategy"] = {
+        "type": "Recreate"
+    }  # no kubelet makes a pod ready, which a rolling update would wait for
+    created = functools.partial(webhook.metric, "gpu2dra_template_operations_total", operation="create", result="ok")
+    before = created()
+    stored = cluster.client.create(cluster.here(made))
+    for number in range(50):
+        image = f"app:{number}"
+        container = {**made["spec"]["template"]["spec"]["containers"][0], "image": image}
+        change = {"spec": {"template": {"spec": {"containers": [container]}}}}
+        cluster.client.patch(stored, change, MERGE_PATCH)
+
+        def rolled_out(image: str = image) -> list[Object] | None:
+            pods = cluster.client.list("v1", "Pod", cluster.namespace)
+            return pods if [each["spec"]["containers"][0]["image"] for each in pods] == [image] * 2 else None
+
+        assert all(map(is_converted, wait_for("its pods are there", rolled_out)))
+    assert len(templates(cluster.client, cluster.namespace)) == 1
+    assert created() == before + 1
+    kept = cluster.client.read(cluster.here(made))["spec"]["template"]["spec"]
+    assert kept["containers"][0]["resources"]["limits"] == {GPU: "2"}
 
 
 def converted_events(cluster: Cluster, kind: str) -> list[Object]:
