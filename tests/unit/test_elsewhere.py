@@ -12,7 +12,7 @@ import pytest
 from gpu2dra import ApiVersion, Options
 from gpu2dra.policy.load import load
 from gpu2dra_migrate.config import Config
-from gpu2dra_migrate.elsewhere.releases import Version, releases, version_of
+from gpu2dra_migrate.elsewhere.releases import Version, claim_references, pods_namespace, releases, version_of
 from gpu2dra_migrate.manifest import Conversion, convert, objects
 from gpu2dra_migrate.runner import Mode, Settings, run
 
@@ -559,3 +559,160 @@ def test_the_helm_chart_of_k3s(chart: str, extra: str, expected: list[str]) -> N
     assert [obj["metadata"]["namespace"] for obj in templates] == ["chat"] * (
         expected == ["DRA001"] and chart != "ollama"
     )
+
+
+def test_what_the_defaults_of_an_app_template_say_counts() -> None:
+    own = MAIN.replace("containers", "pod: {tolerations: [{key: mine, operator: Exists}]}\n    containers")
+    other = MAIN.replace("controllers:\n", "").replace("main", "other")
+    default = "defaultPodOptions:\n  tolerations: [{key: all, operator: Exists}]\n  resourceClaims: [{name: net}]\n"
+    changed = values_of(convert(release("app-template", default + own + other), Options()))
+    pods = [changed["controllers"][name]["pod"] for name in ("main", "other")]
+    added = {"key": GPU, "operator": "Exists", "effect": "NoSchedule"}
+    assert [pod["tolerations"] for pod in pods] == [
+        [{"key": "mine", "operator": "Exists"}, added], [{"key": "all", "operator": "Exists"}, added],
+    ]  # fmt: skip
+    assert [[claim["name"] for claim in pod["resourceClaims"]] for pod in pods] == [["net", "gpu"]] * 2
+    assert changed["defaultPodOptions"] == objects(default)[0]["defaultPodOptions"]
+
+
+@pytest.mark.parametrize("where", ["defaultPodOptions: {OPTION}\n", "controllers:\n  main:\n    pod: {OPTION}\n"])
+@pytest.mark.parametrize(
+    ("option", "code"),
+    [("schedulerName: other", "DRA206"), ("nodeSelector: {nvidia.com/gpu.product: A-SHARED}", "DRA306")],
+)
+def test_what_forbids_it_in_a_pod_forbids_it_in_values(where: str, option: str, code: str) -> None:
+    where = where.replace("OPTION", option)
+    values = where + MAIN.removeprefix("controllers:\n  main:\n") if "controllers" in where else where + MAIN
+    done = convert(release("app-template", values), Options())
+    assert (done.text, codes(done)) == (None, [code])
+    line = release("app-template", values).splitlines()[done.findings[0].line - 1]
+    assert option.partition(":")[0] in line
+
+
+@pytest.mark.parametrize(
+    ("api", "kind"),
+    [
+        ("helm.fluxcd.io/v1", "HelmRelease"), ("app.k8s.io/v1beta1", "Application"),
+        ("source.toolkit.fluxcd.io/v1", "HelmChart"), ("argoproj.io/v1alpha1", "Workflow"),
+    ],
+)  # fmt: skip
+def test_another_kind_of_that_name_is_no_release(api: str, kind: str) -> None:
+    (obj,) = objects(release("app-template", MAIN))
+    spec = {**obj["spec"], "source": {"chart": "ollama", "helm": {"values": OLLAMA}}, "valuesContent": OLLAMA}
+    assert list(releases({**obj, "apiVersion": api, "kind": kind, "spec": spec}, tuple)) == []
+
+
+def test_templates_that_values_name_are_found_wherever_they_stand() -> None:
+    done = convert(release("app-template", TWO), Options())
+    (changed,) = (obj for obj in objects(done.text or "") if obj["kind"] == "HelmRelease")
+    found = dict(claim_references(changed))
+    assert set(found) == {
+        f"/spec/values/controllers/{name}/pod/resourceClaims/0/resourceClaimTemplateName" for name in ("main", "other")
+    }
+    assert all(name.startswith("app-") for name in found.values())
+    assert list(claim_references({**changed, "kind": "Other"})) == []
+    assert pods_namespace(changed) == "ml"
+    assert pods_namespace({**changed, "spec": {"targetNamespace": "there"}}) == "there"
+    assert pods_namespace({"kind": "Pod", "spec": {"targetNamespace": "there"}}) == ""
+
+
+@pytest.mark.parametrize(
+    ("present", "expected"),
+    [
+        ("[]", 1), ("null", 1), ("[{kustomize: {patches: []}}]", 2), ("[{other: 1}]", 2), ("text", 1),
+        ("[{kustomize: {patches: [{patch: a}]}}]", 1), ("[{kustomize: {patches: [{patch: a}]}}, {kustomize: {}}]", 3),
+    ],
+)  # fmt: skip
+def test_patches_go_behind_those_that_are_there(present: str, expected: int) -> None:
+    text = release("app-template", MAIN, version="4.1.0", extra=f"postRenderers: {present}\n")
+    done = convert(text, Options())
+    assert done.text is not None
+    renderers = objects(done.text)[1]["spec"]["postRenderers"]
+    assert len(renderers) == expected
+    assert "resourceClaimTemplateName" in renderers[-1]["kustomize"]["patches"][-1]["patch"]
+    before = objects(present)[0] if present.startswith("[{") else []
+    assert renderers[: len(before) - 1] == before[:-1]
+    assert convert(done.text, Options()).text is None
+
+
+def test_requests_must_equal_limits_with_a_switch_as_well() -> None:
+    for chart in ("ollama", "llm-d-modelservice"):
+        values = CHARTS[chart][1].replace("gpu: 1}}", "gpu: 1}, requests: {nvidia.com/gpu: 2, cpu: 1}}")
+        assert codes(convert(release(chart, values), Options())) == ["DRA302"]
+        values = values.replace("gpu: 2", "gpu: 1")
+        assert "nvidia.com/gpu: 1" not in (convert(release(chart, values), Options()).text or "nvidia.com/gpu: 1")
+
+
+def test_names_and_classes_of_a_modelservice_that_are_there_stay() -> None:
+    own = "accelerator: {resourceClaimTemplates: {nvidia: {name: mine, class: slow.example.com}}}\n"
+    policy = load({
+        "apiVersion": "gpu2dra.dev/v1alpha1", "kind": "ConversionPolicy",
+        "devices": [{"name": "slice", "deviceClassName": "slice.example.com"}],
+        "rules": [{"match": {"resources": [GPU]}, "device": "slice"}],
+    })  # fmt: skip
+    for options, expected in ((Options(), "gpu.nvidia.com"), (Options(policy=policy), "slice.example.com")):
+        changed = values_of(convert(release("llm-d-modelservice", ROLES + own), options))
+        assert changed["accelerator"]["resourceClaimTemplates"] == {"nvidia": {"name": "mine", "class": expected}}
+        changed = values_of(convert(release("llm-d-modelservice", ROLES), options))
+        named = {"name": "app-gpu"} | ({"class": expected} if options.policy else {})
+        assert changed["accelerator"]["resourceClaimTemplates"] == {"nvidia": named}
+
+
+@pytest.mark.parametrize("parallelism", ["{tensor: x}", "{tensor: 2, dataLocal: x}", "{tensor: 1.5}"])
+def test_a_parallelism_that_is_no_number_is_not_guessed(parallelism: str) -> None:
+    values = ROLES.replace("decode:\n", f"decode:\n  parallelism: {parallelism}\n")
+    assert codes(convert(release("llm-d-modelservice", values), Options())) == ["DRA451"]
+
+
+def test_other_names_and_resources_of_other_kinds() -> None:
+    other = ROLES.replace("nvidia.com/gpu: 1", "nvidia.com/gpu: 1, nvidia.com/mig-1g.5gb: 1")
+    done = convert(release("llm-d-modelservice", other), Options())
+    assert (codes(done), MIG in done.findings[0].finding.message) == (["DRA451"], True)
+    for text in ("resources: text\n", "resources: [1]\n"):
+        done = convert(release("ollama", OLLAMA.partition("resources")[0] + text), Options())
+        assert codes(done) == ["DRA451"]
+
+
+@pytest.mark.parametrize(
+    ("present", "added"),
+    [
+        ("[{operator: Exists}]", 0), ("[{key: nvidia.com/gpu, operator: Exists, effect: NoSchedule}]", 0),
+        ("[{key: nvidia.com/gpu, operator: Exists, effect: NoExecute}]", 1), ("[{key: nvidia.com/gpu}]", 1),
+        ("[{key: x, operator: Exists}]", 1), ("null", 1), ("[]", 1), ("[text]", 1),
+    ],
+)  # fmt: skip
+def test_the_toleration_comes_once(present: str, added: int) -> None:
+    values = ROLES.replace("decode:\n", f"decode:\n  tolerations: {present}\n")
+    changed = values_of(convert(release("llm-d-modelservice", values), Options()))
+    assert len(changed["decode"]["tolerations"]) == len(objects(present)[0] or []) + added
+
+
+def test_head_workers_and_disabled_groups_of_a_ray_cluster() -> None:
+    group = "resources: {limits: {nvidia.com/gpu: 1}}"
+    values = (
+        f"head: {{{group}}}\nworker: {{disabled: true, {group}}}\n"
+        f"additionalWorkerGroups:\n  big: {{{group}, sidecarContainers: [{{name: s, {group}}}]}}\n"
+        f"  idle: {{disabled: true, {group}}}\n"
+    )
+    done = convert(release("ray-cluster", values), Options())
+    assert [code for code in codes(done) if code in {"DRA001", "DRA403"}] == [
+        "DRA001",
+        "DRA403",
+        "DRA001",
+        "DRA001",
+        "DRA403",
+    ]
+    changed = values_of(done)
+    assert changed["head"]["resources"]["claims"] == [{"name": "gpu", "request": "ray-head"}]
+    assert changed["head"]["rayStartParams"] == {"num-gpus": "1"}
+    assert changed["worker"] == objects(values)[0]["worker"]
+    assert changed["additionalWorkerGroups"]["idle"] == objects(values)[0]["additionalWorkerGroups"]["idle"]
+    big = changed["additionalWorkerGroups"]["big"]
+    assert (big["resources"]["claims"], big["sidecarContainers"][0]["resources"]["claims"]) == (
+        [{"name": "gpu", "request": "ray-worker"}], [{"name": "gpu", "request": "s"}],
+    )  # fmt: skip
+
+
+def test_start_parameters_under_their_old_name_count() -> None:
+    done = convert(release("ray-cluster", RAY + '  initArgs: {num-gpus: "0"}\n'), Options())
+    assert "rayStartParams" not in values_of(done)["worker"]
