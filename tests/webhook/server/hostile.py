@@ -26,7 +26,7 @@ NO_REVIEWS: Sequence[tuple[bytes, str]] = (
     (b"{", "The body is no JSON: Input data was truncated."),
     (b"\x16\x03\x01", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
     (b"\xef\xbb\xbf{}", "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
-    ("{}".encode("utf-16"), "The body is no JSON: JSON is malformed: invalid character (byte 0)."),
+    ("{}".encode("utf-16"), "The body is no JSON: it is not UTF-8."),
     (b'"\xff"', "No AdmissionReview: Expected `object`, got `str`."),
     (b"[]", "No AdmissionReview: Expected `object`, got `array`."),
     (b"null", "No AdmissionReview: Expected `object`, got `null`."),
