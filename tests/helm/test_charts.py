@@ -360,6 +360,13 @@ def test_without_values_that_render_nothing_is_proven_and_that_is_told(helm: Hel
     assert sorted(obj["kind"] for obj in rendered(helm, folder, [values])) == ["Deployment", "ResourceClaimTemplate"]
 
 
+def test_a_chart_for_newer_servers_only(helm: Helm, tmp_path: Path) -> None:
+    folder = chart(tmp_path, Chart_yaml=DESCRIBED + "kubeVersion: '>=1.36.0-0'\n")
+    done = convert(folder, helm, judge=False)
+    assert (done.names, done.reasons, done.outcome.squares) == (["templates/app.yaml"], [], 1)
+    assert "kubeVersion" in (folder / "Chart.yaml").read_text()
+
+
 def test_a_chart_without_its_dependencies_says_which(helm: Helm, tmp_path: Path) -> None:
     depends = "dependencies:\n- {name: common, version: 0.1.0, repository: 'https://example.com'}\n"
     folder = make_chart(

@@ -282,6 +282,7 @@ def test_values_that_no_workload_takes(repo: Path, call: Call) -> None:
     (repo / "envs/prod-values.yaml").unlink()
     told = call("check", "charts/app", exit_code=1).stdout
     assert "charts/app/values.yaml:5:7: warning DRA434 nvidia.com/gpu is no request in any workload" in told
+    call("verify", "charts/app", exit_code=0)  # that is no matter of the proof
 
 
 def test_values_that_are_off_by_default_convert_the_templates_that_may_take_them(

@@ -82,16 +82,19 @@ def edits_of(folder: Path, target: Target) -> Edits:
 
 
 def carry_out(*edits: Edits) -> None:
-    """Move and write the files; raise OSError when one cannot be written, and then all of them are as they were."""
+    """Move and write the files; raise OSError when one cannot be written, and then all of them are as they were.
+
+    New files come first: taking them back needs no space on a disk that is full.
+    """
     with ExitStack() as undo:
-        for each in edits:
-            for old, new in each.moves.items():
-                old.rename(new)
-                undo.callback(os.replace, new, old)
-            for path, text in each.writes.items():
-                before = path.read_bytes() if path.exists() else None
-                write_text(path, text)
-                undo.callback(_put_back, path, before)
+        for old, new in (move for each in edits for move in each.moves.items()):
+            old.rename(new)
+            undo.callback(os.replace, new, old)
+        writes = [write for each in edits for write in each.writes.items()]
+        for path, text in sorted(writes, key=lambda write: write[0].exists()):
+            before = path.read_bytes() if path.exists() else None
+            write_text(path, text)
+            undo.callback(_put_back, path, before)
         undo.pop_all()
 
 

@@ -39,6 +39,7 @@ CODES = {
     Reason.NO_WORKLOAD: "DRA434",
 }
 """The code of a finding for each reason of a note."""
+_NO_MATTER_OF_PROOF = (Reason.IGNORED, Reason.NO_WORKLOAD)
 _LARGEST = 4 * 1024 * 1024
 _BESIDE = "DRA1"
 """How the codes of notes begin that mean nothing without a conversion."""
@@ -105,7 +106,7 @@ class Report:
 
     def verified(self) -> Iterator[tuple[Path, Located]]:
         """Yield what the proof found: what is not proven, why, and what is."""
-        for note in self._done.notes:
+        for note in (note for note in self._done.notes if note.reason not in _NO_MATTER_OF_PROOF):
             path = note.path if note.path != self._folder else self._folder / CHART_FILE
             yield path, Located(finding(CODES[note.reason], "", note.message), note.line, note.column, "")
         for path in self._done.converted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,18 @@ def _plain(chart: Chart, folder: Path, *, lenient: bool, converted: bool) -> Non
             (base / FILE_NAME).unlink(missing_ok=True)
     if lenient:
         (folder / "values.schema.json").unlink(missing_ok=True)
+        _for_any_server(folder / "Chart.yaml")
     for name, text in chart.templates.items():
         place = raw(name) if converted and name in chart.wrapped else name
         write(base / place, stabilised(text, lenient=lenient))
+
+
+def _for_any_server(file: Path) -> None:
+    """Take off what a chart demands of the server's version: it is proven for the oldest that has the claims."""
+    with suppress(Unreadable):
+        described = first_mapping(read_text(file, _LARGEST))
+        if described.pop("kubeVersion", None):
+            write(file, json.dumps(described, ensure_ascii=False))
 
 
 def _settle(chart: Chart, folder: Path, *, lenient: bool, depth: int) -> None:
