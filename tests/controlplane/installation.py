@@ -18,7 +18,7 @@ from controlplane.client import Client, Object, wait_for
 from controlplane.cluster import ControlPlane
 from controlplane.helm import NAMESPACE, Helm, one
 from controlplane.testbed import add_namespace
-from controlplane.webhook_process import Replicas, with_policy
+from controlplane.webhook_process import PROGRAM, Replicas, with_policy
 from controlplane.workloads import names_a_gpu, one_gpu
 from gpu2dra.converted import ANNOTATION
 
@@ -70,8 +70,13 @@ class Installation:
         for obj in reversed(self._created()):
             self.plane.client.delete(obj)
 
-    def replicas(self, *arguments: str) -> Replicas:
-        """Return the replicas behind the Service, not yet started; `arguments` come after those of the chart."""
+    def replicas(
+        self, *arguments: str, program: str = PROGRAM, environment: Mapping[str, str] | None = None
+    ) -> Replicas:
+        """Return the replicas behind the Service, not yet started; `arguments` come after those of the chart.
+
+        `program` is another module that runs the webhook, `environment` what that reads.
+        """
         service = self.plane.client.get("v1", "Service", "gpu2dra", NAMESPACE)
         (port,) = service["spec"]["ports"]
         policy = one(list(self.objects), "ConfigMap", "gpu2dra-policy")
@@ -80,7 +85,8 @@ class Installation:
             f"{service['spec']['clusterIP']}:{port['port']}",
             self.plane.service_account_kubeconfig(NAMESPACE, self.service_account),
             [*with_policy(self.plane, self.arguments, policy), *arguments],
-            {"GPU2DRA_WEBHOOK_NAMESPACE": NAMESPACE},
+            {"GPU2DRA_WEBHOOK_NAMESPACE": NAMESPACE, **(environment or {})},
+            program,
         )
 
     def _created(self) -> list[Object]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from controlplane import build
+from controlplane import behind, build
 from controlplane.client import wait_for
 from controlplane.cluster import ControlPlane, Options
 from controlplane.counts import Counts
@@ -140,6 +141,37 @@ def test_replicas_that_slept_past_their_certificates_never_show_an_old_one(
                     plane.services.cut(each.port)
                 crowd.enter_context(load)
             total.add(load.counts)
+    held(total)
+
+
+def test_a_clock_that_jumps_past_the_certificates_never_has_an_old_one_shown(
+    installation: Installation, namespace: str, held: Held, tmp_path: Path
+) -> None:
+    """Both go by clocks and timers by which their certificates last for most of a minute; all at once it is later."""
+    plane = installation.plane
+    total = Counts()
+    for number in range(2):
+        right = tmp_path / f"right-{number}"
+        environment = {
+            "PYTHONPATH": str(Path(__file__).parents[1]), behind.BEHIND: "45", behind.RIGHT: str(right),
+        }  # fmt: skip
+        with (
+            short_lived_authority(plane),
+            installation.replicas("--leaf-lifetime=60s", program=behind.__name__, environment=environment) as replicas,
+        ):
+            both = replicas.start(2)
+            issued = [len(issuers(each)) for each in both]
+            expired = max(each.metric("gpu2dra_certificate_expiry_timestamp_seconds") for each in both)
+            assert 0 < expired - time.time() < 15
+            load = Load(plane, waiting(namespace), Habits(at_least=1000))
+            with contextlib.ExitStack() as crowd, both[0].frozen(), both[1].frozen():
+                wait_for_clock(expired)
+                right.touch()
+                for each in both:
+                    plane.services.cut(each.port)
+                crowd.enter_context(load)
+            assert [len(issuers(each)) for each in both] == [count + 1 for count in issued]
+        total.add(load.counts)
     held(total)
 
 
