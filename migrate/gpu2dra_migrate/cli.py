@@ -129,6 +129,9 @@ def verify(paths: tuple[Path, ...], **flags: Any) -> None:
 
 
 def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:
+    from gpu2dra_migrate.search.discover import ask_ahead  # noqa: PLC0415 - as below
+
+    ask_ahead(paths or (Path(),))
     from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - `--version` and `explain` need none of it
     from gpu2dra_migrate.session import Flags, WrongUse, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu2dra_migrate.search import discover, git, walk
-from gpu2dra_migrate.search.discover import Found, find, is_manifest_name, may_hold_legacy
+from gpu2dra_migrate.search.discover import Found, ask_ahead, find, is_manifest_name, may_hold_legacy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -312,3 +312,33 @@ def test_nothing_found_is_nothing(tmp_path: Path) -> None:
     assert list(find([tmp_path])) == []
     assert list(find([])) == []
     assert Found(tmp_path) == Found(tmp_path, "", "")
+
+
+def test_what_was_asked_ahead_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(in_git(tmp_path), "a.yaml")
+    asked: list[str] = []
+    real = git.run
+
+    def run(folder: Path, *arguments: str) -> tuple[int, bytes, str] | None:
+        asked.append(arguments[0])
+        return real(folder, *arguments)
+
+    monkeypatch.setattr(git, "run", run)
+    ask_ahead([tmp_path, tmp_path / "a.yaml", tmp_path / "none"])
+    assert names(tmp_path) == ["a.yaml"]
+    assert sorted(asked) == ["grep", "ls-files"]
+    assert names(tmp_path) == ["a.yaml"]  # what was said once is not said again: files may have changed
+    assert sorted(asked) == ["grep", "grep", "ls-files", "ls-files"]
+
+
+def test_an_error_of_what_was_asked_ahead_is_raised_where_it_is_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(folder: Path, *arguments: str) -> None:
+        raise RuntimeError("broken")
+
+    put(in_git(tmp_path), "a.yaml")
+    monkeypatch.setattr(git, "grep", run)
+    ask_ahead([tmp_path])
+    with pytest.raises(RuntimeError, match="broken"):
+        list(find([tmp_path]))

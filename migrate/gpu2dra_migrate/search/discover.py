@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -71,6 +72,51 @@ def is_for_groups(path: Path) -> bool:
     return is_chart_helper(path) or path.suffix == packed.ENDING
 
 
+class _Asked(threading.Thread):
+    """A question to git that is on its way."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(name="git")
+        self._folder = folder
+        self._answer: git.Answer | None = None
+        self._error: Exception | None = None
+
+    def run(self) -> None:
+        """Ask."""
+        try:
+            self._answer = _ask(self._folder, SEARCH_TERMS, helpers=True)
+        except Exception as error:  # noqa: BLE001 - raised where the answer is asked for
+            self._error = error
+
+    def answer(self) -> git.Answer | None:
+        """Return what git said, once it has said it."""
+        self.join()
+        if self._error:
+            raise self._error
+        return self._answer
+
+
+_asked: dict[str, _Asked] = {}
+"""By the absolute path of the folder."""
+
+
+def ask_ahead(paths: Iterable[Path]) -> None:
+    """Have git begin to search the folders among `paths`, for a `find` that follows: to load modules takes as long."""
+    _asked.clear()
+    for path in paths:
+        key = os.path.abspath(path)  # noqa: PTH100 - links stay links
+        if path.is_dir() and key not in _asked:
+            _asked[key] = asked = _Asked(path)
+            asked.start()
+
+
+def _ask(folder: Path, terms: Sequence[str], *, helpers: bool) -> git.Answer | None:
+    """Return git's answer; None for a folder that it ignores as a whole, or knows nothing of."""
+    is_top = (folder / ".git").exists()
+    wanted = git.MANIFESTS + git.CHART_HELPERS * helpers
+    return None if not is_top and git.is_ignored(folder) else git.grep_beside(folder, terms, *wanted)
+
+
 def find(paths: Iterable[Path]) -> Iterator[Found]:
     """Yield the candidates below `paths`, each once, sorted within each path.
 
@@ -110,9 +156,8 @@ def search(folder: Path, terms: Sequence[str], *, helpers: bool = False) -> Iter
     In a git repository that is what git does not ignore; a folder that is ignored as a whole, but was named, is walked.
     Submodules and other repositories inside are searched as well: each with its own rules of what is ignored.
     """
-    is_top = (folder / ".git").exists()
-    wanted = git.MANIFESTS + git.CHART_HELPERS * helpers
-    answer = None if not is_top and git.is_ignored(folder) else git.grep_beside(folder, terms, *wanted)
+    asked = _asked.pop(os.path.abspath(folder), None) if helpers and terms is SEARCH_TERMS else None  # noqa: PTH100
+    answer = asked.answer() if asked else _ask(folder, terms, helpers=helpers)
     if answer is None:
         yield from _search_by_walk(folder, terms, helpers=helpers)
         return

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,6 +51,10 @@ class Listing:
     archives: tuple[Path, ...] = ()
 
 
+Answer: TypeAlias = tuple[tuple[list["Path"], list[Complaint]], Listing]
+"""What was found and what could not be looked at, and what the search does not enter."""
+
+
 def run(folder: Path, *arguments: str) -> tuple[int, bytes, str] | None:
     """Run git in `folder`; return its exit code, output and messages, or None where there is no git."""
     import subprocess  # noqa: PLC0415 - one file without a request needs no git
@@ -87,9 +91,7 @@ def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path
     return [folder / name for name in found], list(_complaints(folder, messages))
 
 
-def grep_beside(
-    folder: Path, terms: Iterable[str], *pathspecs: str
-) -> tuple[tuple[list[Path], list[Complaint]], Listing] | None:
+def grep_beside(folder: Path, terms: Iterable[str], *pathspecs: str) -> Answer | None:
     """Return what `grep` and `passed_over` do, asked for at the same time; None where git refuses the search."""
     import threading  # noqa: PLC0415 - one file needs no git
 
