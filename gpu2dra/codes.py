@@ -733,6 +733,13 @@ _ROWS: tuple[Code, ...] = (
         "no place beside this object.",
         "Bring the template to the release's namespace by another way, or let the webhook convert its pods.",
     ),
+    Code(
+        "DRA453",
+        "chart-is-here",
+        _I,
+        "The values are for a chart of this repository. A converted chart takes the same values and renders claims.",
+        "Nothing: convert the chart.",
+    ),
     # 5: the file
     Code(
         "DRA501",

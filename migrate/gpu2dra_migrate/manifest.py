@@ -39,11 +39,12 @@ class Around(NamedTuple):
     """What stands around a text, told when somebody asks.
 
     `charts` gives objects that may name the chart of a release, the nearest first; `releases` those releases, of charts
-    elsewhere, that take all of a map as their values.
+    elsewhere, that take all of a map as their values; `is_chart` tells whether a path leads to a chart that is here.
     """
 
     charts: Callable[[], Iterable[Any]] = tuple
     releases: Callable[[Object], Iterable[Release]] = lambda _: ()
+    is_chart: Callable[[str], bool] = lambda _: False
 
 
 _NOTHING_AROUND = Around()
@@ -149,7 +150,7 @@ def planned(obj: Any, options: Options, context: Context, around: Around = _NOTH
     if isinstance(obj, dict) and (obj.get("kind") in _RELEASES or ("kind" not in obj and "releases" in obj)):
         from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - few files hold one
 
-        return plan_releases(obj, options, context, around.charts)
+        return plan_releases(obj, options, context, around.charts, around.is_chart)
     if isinstance(obj, dict) and "kind" not in obj and (found := list(around.releases(obj))):
         from gpu2dra_migrate.elsewhere.plan import plan_releases  # noqa: PLC0415 - as above
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra import Keep
@@ -15,8 +16,6 @@ from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.walk import Problem, holds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpu2dra.model import Object
     from gpu2dra_migrate.elsewhere.releases import Release
 
@@ -45,7 +44,19 @@ class Surroundings:
 
     def around(self, path: Path) -> Around:
         """Return what the repository of `path` knows of releases."""
-        return Around(lambda: self._charts(path), lambda values: self._releases(path, values))
+        return Around(
+            lambda: self._charts(path),
+            lambda values: self._releases(path, values),
+            lambda name: self._is_chart(path, name),
+        )
+
+    def _is_chart(self, path: Path, name: str) -> bool:
+        """Return whether `name` leads to a chart in the repository of `path`, from its top or from the file."""
+        top = self._top_of(path.parent)
+        if top is None:
+            return False
+        places = (os.path.normpath(base / name.lstrip("/")) for base in (top, path.parent))
+        return any(place.startswith(f"{top}{os.sep}") and (Path(place) / "Chart.yaml").is_file() for place in places)
 
     def _charts(self, path: Path) -> Iterator[Any]:
         """Yield the objects in the repository of `path` by which releases name a chart, the nearest to it first."""

@@ -716,3 +716,59 @@ def test_head_workers_and_disabled_groups_of_a_ray_cluster() -> None:
 def test_start_parameters_under_their_old_name_count() -> None:
     done = convert(release("ray-cluster", RAY + '  initArgs: {num-gpus: "0"}\n'), Options())
     assert "rayStartParams" not in values_of(done)["worker"]
+
+
+LIMIT = "limits: {nvidia.com/gpu: 1}\n"
+HERE = {
+    "flux": release("ollama", f"resources: {{{LIMIT.strip()}}}\n")
+    .replace("kind: HelmRepository", "kind: GitRepository")
+    .replace("chart: ollama", "chart: ./charts/vllm"),
+    "argo": ARGO.replace("chart: CHART", "path: charts/vllm").replace("EXTRA", "") + f"        {LIMIT}",
+    "helmfile": f"releases:\n- chart: ../charts/vllm\n  values:\n  - {LIMIT}",
+}
+
+
+@pytest.mark.parametrize("tool", HERE)
+@pytest.mark.parametrize("there", [True, False])
+def test_a_value_for_a_chart_of_the_repository_may_stay(tmp_path: Path, tool: str, *, there: bool) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    (tmp_path / "charts" / "vllm").mkdir(parents=True)
+    (tmp_path / "charts" / "vllm" / ("Chart.yaml" if there else "other.yaml")).write_text("name: vllm\n")
+    (tmp_path / "apps").mkdir()
+    (tmp_path / "apps" / "app.yaml").write_text(HERE[tool])
+    assert told(tmp_path) == {"apps/app.yaml": {"DRA453" if there else "DRA403"}}
+
+
+def test_a_chart_outside_of_the_repository_is_not_here(tmp_path: Path) -> None:
+    (tmp_path / "charts" / "vllm").mkdir(parents=True)
+    (tmp_path / "charts" / "vllm" / "Chart.yaml").write_text("name: vllm\n")
+    apps = tmp_path / "apps"
+    subprocess.run(["git", "init", "-q", apps], check=True)
+    (apps / "app.yaml").write_text(HERE["helmfile"])
+    assert told(apps) == {"app.yaml": {"DRA403"}}
+    assert told(tmp_path)["apps/app.yaml"] == {"DRA403"}
+
+
+def test_what_is_disabled_stays_and_is_told() -> None:
+    off = MAIN.replace("controllers:\n", "").replace("main:\n", "idle:\n    enabled: false\n", 1)
+    more = "      idle: {enabled: false, resources: {limits: {nvidia.com/gpu: 4}}}\n"
+    done = convert(release("app-template", MAIN + more + off), Options())
+    assert codes(done) == ["DRA001", "DRA403", "DRA403"]
+    before, after = objects(MAIN + more + off)[0]["controllers"], values_of(done)["controllers"]
+    assert after["idle"] == before["idle"]
+    assert after["main"]["containers"]["idle"] == before["main"]["containers"]["idle"]
+
+
+def test_a_default_that_asks_is_not_shared_out() -> None:
+    default = "defaultContainerOptions: {resources: {limits: {nvidia.com/gpu: 1}}}\n"
+    for values in (default + MAIN, MAIN.replace("    containers", f"    {default}    containers")):
+        done = convert(release("app-template", values), Options())
+        assert done.text is None
+        assert sorted(codes(done)) == ["DRA403", "DRA451"]
+
+
+def test_an_option_of_another_type_is_not_lost() -> None:
+    own = MAIN.replace("    containers", "    pod: {tolerations: text}\n    containers")
+    for values in ("defaultPodOptions: {resourceClaims: text}\n" + MAIN, own):
+        done = convert(release("app-template", values), Options())
+        assert (done.text, codes(done)) == (None, ["DRA313"])

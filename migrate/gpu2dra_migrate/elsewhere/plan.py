@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from gpu2dra import Access, Context, Finding, Object, Operation, Options, Plan
+from gpu2dra.codes import finding
 from gpu2dra.places import elsewhere
 from gpu2dra.pointers import replace as replaced
 from gpu2dra_migrate.elsewhere.outcome import Outcome
 from gpu2dra_migrate.elsewhere.post_renderers import with_patches
-from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, releases
+from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases
 from gpu2dra_migrate.elsewhere.sketch import rooted
 from gpu2dra_migrate.elsewhere.table import CHARTS, Known
 from gpu2dra_migrate.errors import FileError
@@ -20,15 +21,19 @@ from gpu2dra_migrate.text.patch import BadOperation
 from gpu2dra_migrate.text.proof import prove
 from gpu2dra_migrate.text.values import to_data
 
+Here = Callable[[str], bool]
+_NOWHERE: Here = lambda _: False  # noqa: E731 - a default
+
 
 def plan_releases(
-    obj: Object, options: Options, context: Context, beside: Beside = tuple, of_file: Iterable[Release] = ()
-) -> Plan:
+    obj: Object, options: Options, context: Context, beside: Beside = tuple, here: Here = _NOWHERE,
+    of_file: Iterable[Release] = (),
+) -> Plan:  # fmt: skip
     """Return how the values in `obj` ask by claims: those of charts that are known; all others are reported.
 
     `beside` gives the objects around it, the nearest first; it is asked only where a chart stands in one of them.
-    `of_file`: releases that take all of `obj` as their values. An object without values gives an empty plan, but for
-    findings.
+    `here` tells whether a path leads to a chart of the repository. `of_file`: releases that take all of `obj` as their
+    values. An object without values gives an empty plan, but for findings.
     """
     operations: list[Operation] = []
     templates: list[Object] = []
@@ -47,7 +52,21 @@ def plan_releases(
         access += part.access
         seen |= part.seen
     rest = elsewhere(obj, seen.__contains__) if options.elsewhere else []
-    return Plan(tuple(operations), tuple(templates), (*findings, *rest), tuple(access))
+    told = [_for_chart_here(each, obj, here) for each in rest]
+    return Plan(tuple(operations), tuple(templates), (*findings, *told), tuple(access))
+
+
+def _for_chart_here(found: Finding, obj: Object, here: Here) -> Finding:
+    """Return a finding about a value, as a note where its chart is in this repository: there the chart converts."""
+    if found.code != "DRA403":
+        return found
+    for base, chart in local_charts(obj):
+        if chart and found.path.startswith(f"{base}/") and here(chart):
+            text = (
+                f"A value for {chart}, which is a chart of this repository: it stays, and the chart makes claims of it."
+            )
+            return finding("DRA453", found.path, text, found.line)
+    return found
 
 
 def _judged(release: Release, known: Known, options: Options, context: Context) -> Outcome:

@@ -119,6 +119,23 @@ def _flux_chart(spec: Mapping[str, Any], beside: Beside) -> tuple[str, object]:
     return text(reference.get("name")), None
 
 
+def local_charts(obj: Object) -> Iterator[tuple[str, str]]:
+    """Yield the pointer below which values for a chart in a repository stand, and the path of that chart."""
+    kind, spec = obj.get("kind"), mapping(obj.get("spec"))
+    if kind == "HelmRelease":
+        chart = mapping(mapping(spec.get("chart")).get("spec"))
+        if mapping(chart.get("sourceRef")).get("kind") in ("GitRepository", "Bucket"):
+            yield "/spec/values", text(chart.get("chart"))
+    elif kind in ("Application", "ApplicationSet"):
+        for place, source in _argo_sources(obj):
+            if path := text(source.get("path")):
+                yield pointer(place, "helm"), path
+    elif kind is None and isinstance(obj.get("releases"), list):
+        for place, entry, _ in helmfile_releases(obj):
+            if entry["chart"].startswith("."):
+                yield place, entry["chart"]
+
+
 def claim_references(obj: Object) -> Iterator[tuple[str, str]]:
     """Yield pointer and name of each ResourceClaimTemplate that the values of a HelmRelease name."""
     if obj.get("kind") != "HelmRelease":
@@ -154,24 +171,31 @@ def _argo(obj: Object) -> Iterator[Release]:
             yield replace(release, base=pointer(place, "helm", "values"), text=texts, more=more)
 
 
+def _argo_sources(obj: Object) -> Iterator[tuple[str, Object]]:
+    """Yield pointer and content of each source of an Application."""
+    base = "/spec" if obj.get("kind") == "Application" else "/spec/template/spec"
+    spec = _argo_spec(obj)
+    listed = spec.get("sources")
+    yield pointer(base, "source"), mapping(spec.get("source"))
+    for number, each in enumerate(listed if isinstance(listed, list) else ()):
+        yield pointer(base, "sources", number), mapping(each)
+
+
+def _argo_spec(obj: Object) -> Object:
+    spec = mapping(obj.get("spec"))
+    return spec if obj.get("kind") == "Application" else mapping(mapping(spec.get("template")).get("spec"))
+
+
 def application_sources(obj: Object) -> Iterator[tuple[str, Object, Release]]:
     """Yield pointer and content of each chart that an Application takes with values, and its release without them."""
-    base = "/spec" if obj.get("kind") == "Application" else "/spec/template/spec"
-    spec = obj
-    for name in base.split("/")[1:]:
-        spec = mapping(spec.get(name))
-    places = [(pointer(base, "source"), spec.get("source"))]
-    listed = spec.get("sources")
-    places += [(pointer(base, "sources", n), each) for n, each in enumerate(listed if isinstance(listed, list) else ())]
-    metadata = mapping(obj.get("metadata"))
-    for place, each in places:
-        source = mapping(each)
+    metadata, destination = mapping(obj.get("metadata")), mapping(_argo_spec(obj).get("destination"))
+    for place, source in _argo_sources(obj):
         helm, chart = mapping(source.get("helm")), source.get("chart")
         if helm and isinstance(chart, str):
             release = Release(
                 "Argo CD", last_part(chart), version_of(source.get("targetRevision")),
-                text(helm.get("releaseName")) or text(metadata.get("name")),
-                text(mapping(spec.get("destination")).get("namespace")), metadata, "", {},
+                text(helm.get("releaseName")) or text(metadata.get("name")), text(destination.get("namespace")),
+                metadata, "", {},
                 room="an Application cannot bring a ResourceClaimTemplate into its destination beside a chart",
             )  # fmt: skip
             yield place, source, release
