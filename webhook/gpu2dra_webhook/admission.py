@@ -39,6 +39,8 @@ NAMESPACE_WAIT = 2.0
 
 _POD = GroupVersionKind("v1", "Pod")
 _PODS = GroupVersionResource("v1", "pods")
+_LONGEST = 253
+"""Letters that a name may have in Kubernetes."""
 _KNOWN = ("DRA001",)
 """Findings that say what is done anyway: the answer holds it."""
 
@@ -148,7 +150,8 @@ def _namespace(ask: _Question) -> NamespaceState | Decision:
 
 def _source(entry: Object) -> list[tuple[str, str]]:
     kinds = (("resourceClaimTemplateName", "ResourceClaimTemplate"), ("resourceClaimName", "ResourceClaim"))
-    return [(kind, name) for key, kind in kinds if isinstance(name := entry.get(key), str)]
+    # What is longer is no name, and would go to the API server as it is.
+    return [(kind, name) for key, kind in kinds if isinstance(name := entry.get(key), str) and len(name) <= _LONGEST]
 
 
 def _convert(ask: _Question, made: Plan, namespace: NamespaceState) -> Decision:

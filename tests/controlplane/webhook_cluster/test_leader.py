@@ -28,7 +28,11 @@ class Replica:
         self.name = f"replica-{next(_numbers)}"
         self.works = threading.Event()
         self.fails = threading.Event()
-        self.leader = Leader(api, namespace, LEASE, self.name, self._work, terms)
+        self.bugs = 0
+        self.leader = Leader(api, namespace, LEASE, self.name, self._work, terms, self._count)
+
+    def _count(self) -> None:
+        self.bugs += 1
 
     def _work(self, holds: Callable[[], bool]) -> None:
         self.works.set()
@@ -135,6 +139,7 @@ def test_a_leader_whose_work_fails_lets_others_have_a_go(cluster: Cluster, compe
     second = compete(terms=Terms(duration=3, give_up=2, retry=0.05))
     first.fails.set()
     wait_for("the second leads", second.works.is_set)
+    assert (first.bugs >= 1, second.bugs) == (True, 0)
 
 
 def test_a_lease_deleted_by_hand_is_made_again(cluster: Cluster, compete: Compete) -> None:

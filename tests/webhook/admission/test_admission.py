@@ -390,6 +390,25 @@ def test_claims_are_looked_up_only_for_containers_that_have_a_limit_as_well() ->
         decided(claiming(), view=NoLookUp())
 
 
+def test_what_is_too_long_for_a_name_is_not_looked_up() -> None:
+    asked: set[str] = set()
+
+    class Noted(FixedView):
+        """A cluster that notes which claims are looked up."""
+
+        def claim_classes(self, namespace: str, refs: Any, timeout: float) -> Any:
+            """Note it."""
+            asked.update(name for _, name in refs)
+            return super().claim_classes(namespace, refs, timeout)
+
+    obj = claiming()
+    obj["spec"]["resourceClaims"] += [
+        {"name": f"c{length}", "resourceClaimName": "x" * length} for length in (253, 254, 2**20)
+    ]
+    decided(obj, view=Noted())
+    assert asked == {"theirs", "x" * 253}
+
+
 def test_no_claim_is_looked_up_for_a_namespace_that_has_not_opted_in() -> None:
     view = NoLookUp(namespaces={NAMESPACE: NamespaceState(NAMESPACE)})
     assert outcome(decided(claiming(), view=view)) == ("skipped", "not-opted-in")

@@ -40,14 +40,16 @@ class Leader:
 
     def __init__(
         self, api: Api, namespace: str, name: str, identity: str, work: Callable[[Callable[[], bool]], None],
-        terms: Terms = Terms(),
+        terms: Terms = Terms(), on_bug: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
+        """`on_bug` hears of each time that `work` raises."""
         self._api = api
         self._leases = path("/apis/coordination.k8s.io/v1/namespaces", namespace, "leases")
         self._name = name
         self._identity = identity
         self._work = work
         self._terms = terms
+        self._on_bug = on_bug
         self._observed: Object = {}
         self._observed_at = 0.0
         self._renewed_at: float | None = None
@@ -93,6 +95,7 @@ class Leader:
             self._work(self.holds)
         except Exception:  # noqa: BLE001 - its thread ends here; the Lease goes to who can do the work
             _log.exception("an error of ours in the leader's work")
+            self._on_bug()
 
     def _try(self) -> None:
         began = time.monotonic()

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from gpu2dra_webhook.metrics import Metrics
     from gpu2dra_webhook.settings import Settings
 
+_JANITOR = "janitor"
 Serves = Callable[[NamespaceState], bool]
 """Whether pods of a namespace are converted at all."""
 
@@ -78,5 +79,9 @@ def build(settings: Settings, api: Api, metrics: Metrics, policy: Callable[[], P
         sweep = Sweep(templates, ledger, metrics, settings.template_grace)
         janitor = Janitor(api, ledger, sweep, repair, Unstick(api, view.discovery), settings.template_grace)
         identity = f"{settings.pod_name}_{uuid.uuid4()}"
-        leader = Leader(api, settings.namespace, f"{settings.service_name}-janitor", identity, janitor.work)
+        metrics.may_fail(_JANITOR)
+        leader = Leader(
+            api, settings.namespace, f"{settings.service_name}-{_JANITOR}", identity, janitor.work,
+            on_bug=lambda: metrics.failed(_JANITOR),
+        )  # fmt: skip
     return Cluster(view, store, EventRecorder(api, metrics, settings.pod_name), leader)
