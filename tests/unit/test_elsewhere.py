@@ -541,6 +541,12 @@ EXTRA  valuesContent: |-
 """
 
 
+def k3s(chart: str, values: str, extra: str = "") -> str:
+    """Return a HelmChart of k3s with these values."""
+    text = K3S.replace("CHART", chart).replace("VERSION", CHARTS[chart][0]).replace("EXTRA", extra)
+    return text + indent(values, "    ")
+
+
 @pytest.mark.parametrize(
     ("chart", "extra", "expected"),
     [
@@ -550,8 +556,7 @@ EXTRA  valuesContent: |-
     ],
 )  # fmt: skip
 def test_the_helm_chart_of_k3s(chart: str, extra: str, expected: list[str]) -> None:
-    version, values = CHARTS[chart]
-    text = K3S.replace("CHART", chart).replace("VERSION", version).replace("EXTRA", extra) + indent(values, "    ")
+    text = k3s(chart, CHARTS[chart][1], extra)
     done = convert(text, Options())
     assert codes(done) == expected
     assert f"{GPU}: 1" in text.splitlines()[done.findings[0].line - 1]
@@ -772,3 +777,24 @@ def test_an_option_of_another_type_is_not_lost() -> None:
     for values in ("defaultPodOptions: {resourceClaims: text}\n" + MAIN, own):
         done = convert(release("app-template", values), Options())
         assert (done.text, codes(done)) == (None, ["DRA313"])
+
+
+@pytest.mark.parametrize(
+    ("text", "mode"),
+    [
+        (release("app-template", MAIN), "values"), (release("app-template", MAIN, version="4.1.0"), "patch"),
+        (k3s("app-template", MAIN), "text"),
+        (release("app-template", MAIN, extra="targetNamespace: there\n"), "values"),
+    ],
+)  # fmt: skip
+def test_a_template_edited_by_hand_is_renamed_where_it_is_used(text: str, mode: str) -> None:
+    once = convert(text, Options()).text or ""
+    old = objects(once)[0]["metadata"]["name"]
+    assert once.count(old) == 2, mode
+    again = convert(once.replace("count: 1", "count: 2"), Options())
+    assert again.text is not None
+    assert codes(again) == ["DRA002"]
+    new = objects(again.text)[0]["metadata"]["name"]
+    assert (new == old, again.text.count(old), again.text.count(new)) == (False, 0, 2)
+    assert again.text == once.replace("count: 1", "count: 2").replace(old, new)
+    assert convert(again.text, Options()).text is None

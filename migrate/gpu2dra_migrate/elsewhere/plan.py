@@ -11,7 +11,7 @@ from gpu2dra.places import elsewhere
 from gpu2dra.pointers import replace as replaced
 from gpu2dra_migrate.elsewhere.outcome import Outcome
 from gpu2dra_migrate.elsewhere.post_renderers import with_patches
-from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases
+from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases, renamed_references
 from gpu2dra_migrate.elsewhere.sketch import rooted
 from gpu2dra_migrate.elsewhere.table import CHARTS, Known
 from gpu2dra_migrate.errors import FileError
@@ -51,6 +51,8 @@ def plan_releases(
         findings += part.findings
         access += part.access
         seen |= part.seen
+    touched = {each["path"] for each in operations}
+    operations += [each for each in renamed_references(obj, context.renames) if each["path"] not in touched]
     rest = elsewhere(obj, seen.__contains__) if options.elsewhere else []
     told = [_for_chart_here(each, obj, here) for each in rest]
     return Plan(tuple(operations), tuple(templates), (*findings, *told), tuple(access))
