@@ -95,11 +95,16 @@ def test_a_policy_is_refused_where_the_webhook_would_refuse_it(newest: Helm, fai
     rules: list[Object] = [{"match": {"resources": [name]}, "device": "slice"} for name in NAMES]
     rules += [{"match": {"resources": [name]}, "skip": "no"} for name in NAMES]
     rules += [
+        {"match": {"namespaces": ["b"]}, "skip": text}
+        for text in ("a\n", "a\tb", "\u200b", "é — ü", "\u3042", "a\u2028")
+    ]
+    rules += [
         {"name": "a", "match": {"namespaces": ["a"]}, "device": "slice"},
         {"name": "a", "match": {"namespaces": ["a"]}, "device": "other"},
         {"name": "slice", "match": {"resources": ["nvidia.com/gpu", "cpu", "*"]}, "skip": "no"},
     ]
-    policy = POLICY | {"devices": [SLICE, SLICE | {"name": "more"}, SLICE], "rules": rules}
+    texts = {"metadata": {"labels": {"a": "b\n"}, "annotations": {"a~/b": "c\n", "d": "e"}}}
+    policy = POLICY | texts | {"devices": [SLICE, SLICE | {"name": "more"}, SLICE], "rules": rules}
     with pytest.raises(PolicyError) as refused:
         load(policy)
     wanted = {f"/policy{problem.path}" for problem in refused.value.problems}

@@ -90,6 +90,15 @@ def test_every_object_carries_the_common_labels(newest: Helm, name: str) -> None
         assert wanted <= set(obj["metadata"]["labels"]), (obj["kind"], obj["metadata"]["name"])
 
 
+@pytest.mark.parametrize("mode", [None, "", "opt-int"])
+def test_only_opt_out_itself_converts_what_is_not_labelled(newest: Helm, mode: str | None) -> None:
+    rendered = newest.render({"namespaces": {"mode": mode}}, "--skip-schema-validation")
+    created, _ = one(rendered, "MutatingWebhookConfiguration")["webhooks"]
+    convert = {"key": CONVERT_ANNOTATION, "operator": "In", "values": ["true"]}
+    assert convert in created["namespaceSelector"]["matchExpressions"]
+    assert "--namespace-mode=opt-in" in pod_spec(rendered)["containers"][0]["args"]
+
+
 @pytest.mark.parametrize("name", SETS)
 def test_system_namespaces_and_the_own_one_are_never_selected(newest: Helm, name: str) -> None:
     configuration = one(newest.render(generate.value_sets()[name]), "MutatingWebhookConfiguration")

@@ -79,6 +79,7 @@ Fails = Callable[[Callable[[], object]], str]
             "/webhook/objectSelector/matchExpressions/0/values': maxItems: got 1, want 0",
         ),
         ({"podLabels": {"a": "b c"}}, "/podLabels/a': 'b c' does not match pattern"),
+        ({"server": {"bindAddress": "localhost"}}, "/server/bindAddress': 'localhost' does not match pattern"),
         ({"fullnameOverride": "a" * 56}, "/fullnameOverride': maxLength: got 56, want 55"),
         ({"fullnameOverride": "1a"}, "/fullnameOverride': '1a' does not match pattern"),
         ({"image": {"tag": "v1@sha256:0"}}, "/image/tag': 'v1@sha256:0' does not match pattern"),

@@ -57,11 +57,17 @@ with the last good one, and none could start any more. A test holds the two toge
 {{- range $part := list "devices" "rules" -}}
 {{- include "gpu2dra.repeated" (list (printf "/policy/%s" $part) (get $policy $part | default list) list) -}}
 {{- end -}}
+{{- range $part := list "annotations" "labels" -}}
+{{- range $key, $text := dig "metadata" $part dict $policy -}}
+{{- include "gpu2dra.unprintable" (list (printf "/policy/metadata/%s/%s" $part ($key | replace "~" "~0" | replace "/" "~1")) $text) -}}
+{{- end -}}
+{{- end -}}
 {{- $devices := list -}}
 {{- range $policy.devices -}}
 {{- $devices = append $devices .name -}}
 {{- end -}}
 {{- range $index, $rule := $policy.rules -}}
+{{- include "gpu2dra.unprintable" (list (printf "/policy/rules/%d/skip" $index) $rule.skip) -}}
 {{- if and $rule.device (not (has $rule.device $devices)) }}
 /policy/rules/{{ $index }}/device: There is no device "{{ $rule.device }}"; the devices are {{ join ", " $devices | default "none yet" }}.
 {{- end -}}
@@ -70,6 +76,13 @@ with the last good one, and none could start any more. A test holds the two toge
 /policy/rules/{{ $index }}/match/resources/{{ $at }}: {{ . }}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A text that is no single line of letters, which no pattern of the schema holds. Call with (list path text). */}}
+{{- define "gpu2dra.unprintable" -}}
+{{- if not (regexMatch "^[\\pL\\pM\\pN\\pP\\pS ]*$" (index . 1 | default "")) }}
+{{ index . 0 }}: {{ index . 1 | quote }} cannot stand here; write one line of text.
 {{- end -}}
 {{- end -}}
 
