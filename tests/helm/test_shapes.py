@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from gpu2dra_migrate.helm.convert import convert_chart, verify_chart
+from gpu2dra_migrate.helm.edits import carry_out
+from gpu2dra_migrate.helm.outcome import Choices
 from helm.charts import convert, tree
 
 if TYPE_CHECKING:
@@ -66,3 +69,21 @@ def test_the_square_commutes_and_only_what_has_to_changes(helm: Helm, tmp_path: 
 def test_zero_is_no_request(helm: Helm, tmp_path: Path) -> None:
     done = convert(Path(shutil.copytree(SHAPES / "zero", tmp_path / "app")), helm)
     assert (done.outcome.edits, done.reasons, done.kinds()) == ([], [], ["Deployment"])
+
+
+@pytest.mark.parametrize("shape", [shape for shape in (*KINDS, *UNSTABLE) if shape != "claims"])
+def test_what_converts_without_a_render_is_proven_by_one(helm: Helm, tmp_path: Path, shape: str) -> None:
+    folder = Path(shutil.copytree(SHAPES / shape, tmp_path / "app"))
+    done = convert_chart(folder, Choices(), None)
+    carry_out(*done.edits)
+    proven = verify_chart(folder, Choices(), helm)
+    assert (proven.notes, proven.squares, proven.converted) == ([], 1, done.converted)
+    assert len(done.converted) == 1
+    again = convert(folder, helm, judge=False)
+    assert (again.outcome.edits, again.reasons) == ([], [])
+
+
+def test_without_a_render_nobody_knows_whose_the_claims_of_a_chart_are(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(SHAPES / "claims", tmp_path / "app"))
+    done = convert_chart(folder, Choices(), None)
+    assert ([note.reason.value for note in done.notes], done.edits) == (["no-helm"], [])

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from gpu2dra_migrate.helm.templates import defined, included, mentions_request, stabilised
+from gpu2dra_migrate.helm.templates import (
+    defined,
+    included,
+    mentions_request,
+    prints_values,
+    stabilised,
+    takes_resources,
+)
 
 
 @pytest.mark.parametrize(
@@ -67,3 +74,38 @@ R = '{{ define "r" }}nvidia.com/gpu: 1{{ end }}'
 )  # fmt: skip
 def test_a_template_of_a_workload_that_names_a_resource(texts: dict[str, str], *, found: bool) -> None:
     assert mentions_request("t", texts) == found
+
+
+DEFINED = '{{ define "r" }}resources: {{ .Values.server }}{{ end }}'
+TAKES = "kind: Deployment\nresources: {{ toYaml .Values.server.resources }}\n"
+
+
+@pytest.mark.parametrize(
+    ("texts", "keys", "found"),
+    [
+        ({"t": TAKES}, [], True),
+        ({"t": TAKES}, ["server"], True),
+        ({"t": TAKES}, ["worker"], False),
+        ({"t": TAKES}, ["serve"], False),
+        ({"t": TAKES.replace("Deployment", "ConfigMap")}, ["server"], False),
+        ({"t": TAKES.replace("resources", "limits")}, ["server"], False),
+        ({"t": 'kind: Pod\n{{ include "r" . }}', "u": DEFINED}, ["server"], True),
+        ({"t": "{{ tpl .Values.extra . }}"}, ["extra"], True),
+        ({"t": "{{ tpl .Values.extra . }}"}, ["other"], False),
+        ({"t": "{{ range .Values.extra }}{{ . }}{{ end }}"}, ["extra"], False),
+    ],
+)  # fmt: skip
+def test_a_template_that_may_take_resources_from_values(texts: dict[str, str], keys: list[str], *, found: bool) -> None:
+    assert takes_resources("t", texts, keys) == found
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("{{ toYaml .Values }}", True), ("{{ .Values | toJson }}", True), ("{{- range $k, $v := $.Values }}", True),
+        ("{{ .Values.a }}", False), ('{{ index .Values "a-b" }}', False), ('{{ hasKey .Values "a" }}', False),
+        ('{{ get .Values "a" }}', False), ("{{/* .Values */}} .Values", False), ("{{ .ValuesFrom }}", False),
+    ],
+)  # fmt: skip
+def test_a_template_that_may_print_all_values(text: str, *, found: bool) -> None:
+    assert prints_values(text) == found

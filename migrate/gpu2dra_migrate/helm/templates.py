@@ -39,6 +39,7 @@ _CONSTANTS = {
 }  # fmt: skip
 # What stands for functions that end a render where a value is missing: the message is the value, or nothing happens.
 _DEMANDS = {"required": "default", "fail": 'printf "%.0s"'}
+_TPL = re.compile(r"\{\{[^}]*\btpl\s[^}]*\.Values\b")
 _WHOLE_VALUES = re.compile(r"(?<!index )(?<!hasKey )(?<!get )\.Values(?![.\w])")
 _WORD = re.compile(rf"{_STRING}|(?<![\w.$])(?P<name>{'|'.join((*_CONSTANTS, *_DEMANDS))})(?!\w)")
 
@@ -73,13 +74,14 @@ def mentions_request(name: str, texts: Mapping[str, str]) -> bool:
 def takes_resources(name: str, texts: Mapping[str, str], keys: Iterable[str]) -> bool:
     """Whether the template `name` of `texts` may give a workload the resources that values hold at `keys`.
 
-    It names a kind that holds PodSpecs; `resources` and one of the keys, if any, stand in what it reaches.
+    It names a kind that holds PodSpecs, and `resources` stands in what it reaches, or it takes whole texts from values
+    (`tpl`). One of the keys, if any, stands there as well.
     """
-    if _KIND.search(texts[name]) is None:
-        return False
     reached = "\n".join(_reached(name, texts))
     words = [re.escape(key) for key in keys]
-    return "resources" in reached and (not words or re.search(rf"\b(?:{'|'.join(words)})\b", reached) is not None)
+    if words and not re.search(rf"\b(?:{'|'.join(words)})\b", reached):
+        return False
+    return (_KIND.search(texts[name]) is not None and "resources" in reached) or _TPL.search(reached) is not None
 
 
 def prints_values(text: str) -> bool:

@@ -28,7 +28,7 @@ def copy(chart: Chart, to: Path, *, lenient: bool = False, converted: bool = Fal
 
     Converted templates are as they were before, unless `converted`; random values are constants, dependencies in
     folders of the same repository are filled in and those that are missing are taken off the list. A `lenient` copy
-    demands no values and has no schema of them.
+    demands no values and no version of the server, and has no schema of its values.
     """
     shutil.copytree(chart.folder, to, ignore=_left_out, ignore_dangling_symlinks=True)
     for member in chart.family():
