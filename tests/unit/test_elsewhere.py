@@ -12,7 +12,8 @@ import pytest
 from gpu2dra import ApiVersion, Options
 from gpu2dra.policy.load import load
 from gpu2dra_migrate.config import Config
-from gpu2dra_migrate.elsewhere.releases import Version, claim_references, pods_namespace, releases, version_of
+from gpu2dra_migrate.elsewhere.references import claim_references, pods_namespace
+from gpu2dra_migrate.elsewhere.releases import Version, releases, version_of
 from gpu2dra_migrate.manifest import Conversion, convert, objects
 from gpu2dra_migrate.runner import Mode, Settings, run
 

@@ -11,7 +11,8 @@ from gpu2dra.places import elsewhere
 from gpu2dra.pointers import replace as replaced
 from gpu2dra_migrate.elsewhere.outcome import Outcome
 from gpu2dra_migrate.elsewhere.post_renderers import with_patches
-from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases, renamed_references
+from gpu2dra_migrate.elsewhere.references import renamed_references
+from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases
 from gpu2dra_migrate.elsewhere.sketch import rooted
 from gpu2dra_migrate.elsewhere.table import CHARTS, Known
 from gpu2dra_migrate.errors import FileError

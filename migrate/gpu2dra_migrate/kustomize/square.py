@@ -12,7 +12,7 @@ from gpu2dra import Context, Object, Options, Plan
 from gpu2dra.kinds import kind_of, matches
 from gpu2dra.names import canonical_json
 from gpu2dra.templates import KIND, WORKLOAD_ANNOTATION, canonical_spec
-from gpu2dra_migrate.elsewhere.releases import claim_references, pods_namespace
+from gpu2dra_migrate.elsewhere.references import claim_references, pods_namespace
 from gpu2dra_migrate.manifest import Around, planned, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched, same
 

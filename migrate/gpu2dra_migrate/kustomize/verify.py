@@ -9,7 +9,7 @@ from gpu2dra.kinds import kind_of, matches
 from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import fitting_name
-from gpu2dra_migrate.elsewhere.releases import pods_namespace
+from gpu2dra_migrate.elsewhere.references import pods_namespace
 from gpu2dra_migrate.kustomize.square import claim_pointers, is_ours, key_of, templates_in
 from gpu2dra_migrate.manifest import describe
 
