@@ -113,7 +113,7 @@ def test_the_others_stay_as_they_are_and_are_reported(built: Built) -> None:
 
 
 def told(built: Built, name: str) -> set[str]:
-    """Return the codes of what waits for a person in the folder of a kustomization or in what it takes in."""
+    """Return the codes of what waits for a person at a kustomization, or that the core has for what it builds."""
     made = [found.code for obj in built.before[name] for found in plan(obj, Options(elsewhere=False)).findings]
     own = {code for code in built.codes(name) if CODES[code].severity is not Severity.INFO}
     return own | {code for code in made if code.startswith("DRA3")}

@@ -168,6 +168,12 @@ SHAPES: dict[str, Shape] = {
         "patches:\n- path: p.yaml\n" + TARGET,
         p=op("replace", "{nvidia.com/gpu: 4, memory: 8Gi}", LIMIT.rpartition("/")[0]),
     ),
+    "renamed-by-another-patch": Shape(
+        {**BASE, **over("patches:\n- path: p.yaml\n" + inline(op("replace", "prod", "/metadata/name")) + TARGET,
+                        p=merge(4))},
+        {"base": ONE, "over": ["Deployment/prod server 4"]},
+        CHANGED | {"over/p.yaml"},
+    ),
     "brought-by-merge": brought("patches:\n- path: p.yaml\n", p=merge(4)),
     "brought-by-merge-inline": brought("patches:\n" + inline(merge(4))),
     "brought-by-operations": brought(

@@ -35,13 +35,17 @@ _NOTHING: Operation = {"op": "copy", "path": "/kind", "from": "/kind"}  # type: 
 
 @dataclass(slots=True)
 class Carrier:
-    """A patch that is converted. `requests` holds number of the document, JSON Pointer and name of each request."""
+    """A patch that is converted. `requests` holds number of the document, JSON Pointer and name of each request.
+
+    `renamed` holds the documents whose objects nobody builds by the name that they give.
+    """
 
     patch: Patch
     documents: list[Any]
     requests: list[tuple[int, str, str]]
     changed: set[int] = field(default_factory=set)
     objects: int = 0
+    renamed: set[int] = field(default_factory=set)
 
     @property
     def operations(self) -> bool:
@@ -60,7 +64,10 @@ class Carrier:
     def about(self, obj: Object) -> list[int]:
         """Return the documents with a request that may be about a built object."""
         numbers = dict.fromkeys(number for number, _, _ in self.requests)
-        return [number for number in numbers if aims_at(self.patch, self.documents[number], obj)]
+        return [
+            number for number in numbers
+            if aims_at(self.patch, self.documents[number], obj, renamed=number in self.renamed)
+        ]  # fmt: skip
 
     def saying(self, number: int, have: Object, wanted: list[Change]) -> Any | None:
         """Return the document with `wanted`, changes of `have`, said as well; None where it cannot say that."""
@@ -97,17 +104,21 @@ def strip(
         text = work.tree.text(patch.place)
         lines = ignores(text)
         requests = []
+        renamed = set()
         for number, where, name in request_pointers(documents) if may_change(patch.place) else ():
             if is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, number, where)[0], lines):
                 raise Ignored(f"a request of the patch in {patch.place.name} is ignored by a comment")
             about = [each for each in due if aims_at(patch, documents[number], each.before)]
+            if not about:
+                about = [each for each in due if aims_at(patch, documents[number], each.before, renamed=True)]
+                renamed.add(number)
             if about and not all(each.refusal for each in about):
                 requests.append((number, where, name))
             elif about:
                 yield patch, about[0].refusal
         if not requests:
             continue
-        carrier = Carrier(patch, list(documents), requests)
+        carrier = Carrier(patch, list(documents), requests, renamed=renamed)
         for number in dict.fromkeys(number for number, _, _ in requests):
             left = without_requests(documents[number], [where for each, where, _ in requests if each == number])
             carrier.say(number, left or [_NOTHING] if carrier.operations else left, work)

@@ -191,19 +191,24 @@ def _says(value: Any) -> bool:
     return True
 
 
-def aims_at(patch: Patch, document: Any, obj: dict[str, Any]) -> bool:
-    """Whether a patch (one document of it) may be about a built object, whose name layers above may have changed."""
+def aims_at(patch: Patch, document: Any, obj: dict[str, Any], *, renamed: bool = False) -> bool:
+    """Whether a patch (one document of it) may be about a built object, whose name layers above may have changed.
+
+    With `renamed` the name of an object says nothing: another patch gives it one.
+    """
     metadata = obj.get("metadata")
     name = str(metadata.get("name") if isinstance(metadata, dict) else "")
     target = patch.target
     if target:
         wanted = str(target.get("name") or "")
-        return _fits(str(target.get("kind") or ""), str(obj.get("kind"))) and (not wanted or _named(wanted, name))
+        return _fits(str(target.get("kind") or ""), str(obj.get("kind"))) and (
+            renamed or not wanted or _named(wanted, name)
+        )
     if not isinstance(document, dict):
         return False
     own = document.get("metadata")
     own_name = str(own.get("name") if isinstance(own, dict) else "")
-    return document.get("kind") == obj.get("kind") and bool(own_name) and own_name in name
+    return document.get("kind") == obj.get("kind") and (renamed or (bool(own_name) and own_name in name))
 
 
 def _fits(pattern: str, text: str) -> bool:
