@@ -46,6 +46,9 @@ examples: $(DEV) ## write what the tool prints for examples/legacy and tests/gol
 	@$(BIN)/python tests/golden/test_shapes.py
 	@rm -rf examples/charts/converted && cp -R examples/charts/legacy examples/charts/converted && \
 	{ $(BIN)/python -m gpu2dra_migrate convert --quiet examples/charts/converted || [ $$? -eq 1 ]; }
+	@folder=$$(mktemp -d) && cp -R examples/kustomize/legacy "$$folder/converted" && \
+	{ $(BIN)/python -m gpu2dra_migrate convert --quiet "$$folder/converted" || [ $$? -eq 1 ]; } && \
+	rm -rf examples/kustomize/converted && cp -R "$$folder/converted" examples/kustomize && rm -rf "$$folder"
 
 .PHONY: test
 test: lint binaries ## lint, then every test

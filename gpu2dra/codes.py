@@ -664,13 +664,6 @@ _ROWS: tuple[Code, ...] = (
         "Convert the chart, or what `kustomize build --enable-helm` prints.",
     ),
     Code(
-        "DRA444",
-        "flux-patch",
-        _W,
-        "A Kustomization of Flux patches the request of what its path builds.",
-        "Move the patch to a kustomization.yaml in the repository, where it converts with what it patches.",
-    ),
-    Code(
         "DRA445",
         "patch-layout",
         _W,

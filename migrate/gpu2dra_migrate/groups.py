@@ -11,6 +11,8 @@ from gpu2dra_migrate.search.packed import ENDING
 from gpu2dra_migrate.worker import FileResult, Job
 
 CHART_FILE = "Chart.yaml"
+FLUX_API = b"kustomize.toolkit.fluxcd.io/"
+_LARGEST = 4 * 1024 * 1024
 KUSTOMIZATION_FILES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 
 
@@ -57,14 +59,22 @@ def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
 
 
 def _any_kustomization(jobs: Sequence[Job]) -> bool:
-    """Whether a file of `jobs` is below a folder that holds a kustomization."""
-    return _any_below(jobs, KUSTOMIZATION_FILES)
+    """Whether a file of `jobs` is below a folder that holds a kustomization, or tells Flux to make one."""
+    return _any_below(jobs, KUSTOMIZATION_FILES) or any(_holds(job.path, FLUX_API) for job in jobs)
 
 
 def _kustomizations(jobs: Sequence[Job]) -> Iterator[Group]:
     from gpu2dra_migrate.kustomize.group import find_groups as find  # noqa: PLC0415 - only where there is one
 
     yield from find(jobs)
+
+
+def _holds(path: Path, term: bytes) -> bool:
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - hot
+            return os.fstat(file.fileno()).st_size <= _LARGEST and term in file.read()
+    except OSError:
+        return False
 
 
 def _any_below(jobs: Sequence[Job], names: Sequence[str]) -> bool:

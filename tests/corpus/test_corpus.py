@@ -5,23 +5,22 @@ The judges here share no code with the converter: PyYAML reads the files, and li
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
-import shutil
-import subprocess
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
 
-from gpu2dra import CODES, Options, Severity
-from gpu2dra_migrate.config import MAX_SIZE
-from gpu2dra_migrate.runner import FileResult, Mode, Settings, run
+from corpus.tree import Corpus, settings
+from gpu2dra import CODES, Severity
+from gpu2dra_migrate.runner import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("corpus")]
 
@@ -39,7 +38,7 @@ BY_RULE = {
     "DRA306": "a share, or nodes that hand out shares or slices (R10)",
 }
 """Codes by which the design itself forbids a conversion, whatever the converter could do."""
-UNTIL_KUSTOMIZE = {"DRA410": "an overlay patches the request; base and overlay convert together, not alone"}
+BY_OVERLAY = {"DRA410": "an overlay that stays as it is takes in the object (see kustomizations)"}
 LEFT = frozenset(
     code
     for code in CODES
@@ -49,35 +48,7 @@ LEFT = frozenset(
 OPERATOR = {"DRA315": "the kind's operator reads the limit and has no other field for it (R11)"}
 
 
-REASONS = {**BY_RULE, **UNTIL_KUSTOMIZE, **OPERATOR}
-
-
-@dataclass(frozen=True)
-class Corpus:
-    """The tree before, the same tree after one `convert`, and what was told about it."""
-
-    before: Path
-    after: Path
-    results: dict[Path, FileResult]
-    rows: dict[Path, dict[str, str]]
-
-
-@pytest.fixture(scope="module")
-def corpus(shared: Path, tmp_path_factory: pytest.TempPathFactory) -> Corpus:
-    before = shared / "corpus"
-    after = tmp_path_factory.mktemp("corpus") / "tree"
-    shutil.copytree(before, after)
-    for path in (after, *after.rglob("*")):
-        path.chmod(path.stat().st_mode | 0o200)
-    subprocess.run(["git", "init", "-q", str(after)], check=True)
-    results = {result.path.relative_to(after): result for result in run([after], _settings())}
-    with (before / "INDEX.tsv").open(encoding="utf-8") as file:
-        rows = {Path(row["file"]): row for row in csv.DictReader(file, delimiter="\t")}
-    return Corpus(before, after, results, rows)
-
-
-def _settings() -> Settings:
-    return Settings(mode=Mode.CONVERT, options=Options(), max_size=MAX_SIZE)
+REASONS = {**BY_RULE, **BY_OVERLAY, **OPERATOR}
 
 
 def requests_in(text: str) -> Iterator[str]:
@@ -160,7 +131,7 @@ def test_files_without_a_result_did_not_change(corpus: Corpus) -> None:
 
 
 def test_a_second_run_changes_nothing(corpus: Corpus) -> None:
-    again = list(run([corpus.after], _settings()))
+    again = list(run([corpus.after], settings()))
     assert [str(result.path) for result in again if result.changed] == []
     still = {path.relative_to(corpus.after) for path in (result.path for result in again)}
     assert set(corpus.results) <= still | {name for name, result in corpus.results.items() if result.changed}
@@ -198,7 +169,7 @@ def share_of(corpus: Corpus) -> Share:
     for name, result in corpus.results.items():
         codes = {located.finding.code for located in result.findings if located.about}  # values are about no object
         kept = {code for code in codes if code in REASONS or code in LEFT}
-        if result.changed:
+        if result.requests:
             share.converted.append(name)
         elif kept & REASONS.keys():
             share.held_back[min(kept & REASONS.keys())].append(name)
@@ -209,7 +180,7 @@ def share_of(corpus: Corpus) -> Share:
 
 def figures_of(corpus: Corpus) -> list[str]:
     """By file and, since a few repositories hold most files, by repository."""
-    converted = {name for name, result in corpus.results.items() if result.changed}
+    converted = {name for name, result in corpus.results.items() if result.requests}
     told = [name for name, result in corpus.results.items() if result.findings and name not in converted]
     codes: dict[str, set[Path]] = defaultdict(set)
     for name, result in corpus.results.items():

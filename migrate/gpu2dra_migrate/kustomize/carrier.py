@@ -83,7 +83,7 @@ class Carrier:
         text = with_documents(self.patch.text, {each: self.documents[each] for each in self.changed})
         if self.patch.file is None:
             owner = self.patch.owner
-            text = with_inline_patch(work.tree.text(owner.file), self.patch.pointer, text)
+            text = with_inline_patch(work.tree.text(owner.file), self.patch.pointer, text, owner.number)
         work.tree.write(self.patch.place, text, self.patch.owner)
 
 
@@ -106,7 +106,7 @@ def strip(
         requests = []
         renamed = set()
         for number, where, name in request_pointers(documents) if may_change(patch.place) else ():
-            if is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, number, where)[0], lines):
+            if is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, number, where, node.number)[0], lines):
                 raise Ignored(f"a request of the patch in {patch.place.name} is ignored by a comment")
             about = [each for each in due if aims_at(patch, documents[number], each.before)]
             if not about:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from gpu2dra import Context, Keep, Options
@@ -89,13 +89,19 @@ class Conversion:
             if one.component:
                 continue
             try:
-                self._due[one.folder] = wanted(self._tree.before(one), self._options, self._around(one.file))
+                self._due[one.folder] = self._wanted(one)
             except BuildError as error:
                 self.outcome.problems[one.file] = unproven(self._graph, one, str(error))
                 for path in held_back(self._graph, one):
                     self.outcome.frozen.setdefault(path, one.file)
             else:
                 self._tell_stand_ins(one)
+
+    def _wanted(self, one: Kustomization) -> dict[Key, Wanted]:
+        built, around = self._tree.before(one), self._around(one.file)
+        due = wanted(built, self._options, around)
+        tools = self._keeps(one.file) if any(each.plan.templates for each in due.values()) else ()
+        return wanted(built, replace(self._options, keep=tools), around) if tools else due
 
     def _tell_stand_ins(self, one: Kustomization) -> None:
         for path in self._tree.stand_ins.get(one.file, ()):

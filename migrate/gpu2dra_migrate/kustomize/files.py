@@ -73,17 +73,32 @@ def strings(value: object) -> list[str]:
 
 
 class Kustomization:
-    """One kustomization file, parsed when somebody asks what it says."""
+    """One kustomization file, parsed when somebody asks what it says.
+
+    It is document `number` of its file (None: the first map), with its fields below `prefix`, and is built by
+    `build_file`, in `folder`.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self.build_file = file
         self.folder = file.parent
         self.text = text_of(file)
+        self.number: int | None = None
+        self.prefix = ""
 
     @cached_property
     def data(self) -> dict[str, Any]:
         """Its content; empty where the file is no YAML map."""
-        return first_map(self.text)
+        return self.data_of(self.text)
+
+    def data_of(self, text: str) -> dict[str, Any]:
+        """Return what it says when its file has this text."""
+        return first_map(text)
+
+    def build_text(self, text: str) -> str:
+        """Return the text of `build_file` when its file has this text."""
+        return text
 
     @property
     def component(self) -> bool:
@@ -106,7 +121,7 @@ class Kustomization:
         """Yield the bases and resources that stand elsewhere: kustomize would fetch what is not there."""
         for key in LAYERS:
             for entry in strings(self.data.get(key)):
-                if "\n" not in entry and not (self.folder / entry).exists():
+                if "\n" not in entry and not normal(self.folder / entry).exists():
                     yield entry
 
     def references(self) -> Iterator[Path]:

@@ -20,6 +20,11 @@ class Graph:
         self.all = [self._add(file) for file in files]
         self._closures: dict[Path, tuple[list[Kustomization], list[Path]]] = {}
 
+    def add(self, one: Kustomization) -> None:
+        """Take in a kustomization that no folder has."""
+        self._read[one.folder] = one
+        self.all.append(one)
+
     def _add(self, file: Path) -> Kustomization:
         one = Kustomization(file)
         self._read[file.parent] = one

@@ -13,6 +13,7 @@ from gpu2dra.codes import finding
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of, text_of
+from gpu2dra_migrate.kustomize.flux import find_flux
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
 from gpu2dra_migrate.kustomize.report import Report
@@ -35,6 +36,8 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     said: set[str] = set()
     for top in sorted(tops):
         graph = Graph(find_kustomizations(top))
+        for made in find_flux([path for path in by_path if path.is_relative_to(top)], top):
+            graph.add(made)
         chosen = [one for one in graph.all if any(path in by_path for path in graph.closure(one)[1])]
         for members in graph.connected(chosen):
             files = {path for one in members for path in graph.closure(one)[1]}
@@ -60,8 +63,7 @@ class KustomizeGroup:
         self._members = members
         self._jobs = jobs
         self._kustomize = kustomize
-        self._keeps = surroundings.keeps
-        self._around = surroundings.around
+        self._surroundings = surroundings
         self._said = said
         self._mode = next(iter(jobs.values())).settings.mode
 
@@ -69,7 +71,7 @@ class KustomizeGroup:
         """Convert, prove and write; yield what became of each file."""
         outcome = self._outcome()
         nodes = {node.folder: node for one in self._members for node in self._graph.closure(one)[0]}
-        report = Report(list(nodes.values()), outcome, self._keeps)
+        report = Report(list(nodes.values()), outcome, self._surroundings, self._told_as)
         if self._mode is Mode.VERIFY:
             for file in sorted({*outcome.problems, *outcome.proven}):
                 yield FileResult(self._told_as(file), list(report.problems(file)))
@@ -87,7 +89,9 @@ class KustomizeGroup:
         with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
             tree = Tree(self._graph, self._members, kustomize, Path(room), self._may_write)
             options = {path: job.settings.options for path, job in self._jobs.items()}
-            conversion = Conversion(self._graph, self._members, tree, options, self._keeps, self._around)
+            conversion = Conversion(
+                self._graph, self._members, tree, options, self._surroundings.keeps, self._surroundings.around
+            )
             outcome = conversion.run()
             if self._mode is Mode.VERIFY:
                 outcome.problems |= conversion.verify()
@@ -103,8 +107,10 @@ class KustomizeGroup:
 
     def _told_as(self, file: Path) -> Path:
         """Return the path by which the run knows a file."""
-        job = self._jobs.get(file)
-        return job.path if job else Path(os.path.relpath(file))
+        if job := self._jobs.get(file):
+            return job.path
+        absolute = next(iter(self._jobs.values())).path.is_absolute()
+        return file if absolute else Path(os.path.relpath(file))
 
 
 def _write(texts: Mapping[Path, str]) -> Finding | None:

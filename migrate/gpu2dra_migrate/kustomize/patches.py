@@ -37,7 +37,7 @@ class Patch:
     @property
     def key(self) -> tuple[Path, str]:
         """What tells this patch from all others."""
-        return self.place, self.pointer
+        return self.place, f"{self.owner.number}{self.pointer}" if self.file is None else ""
 
     def documents(self, text: str | None = None) -> list[Any]:
         """Return the patch as data: objects (strategic merge), or one list of operations (JSON6902)."""
@@ -51,14 +51,14 @@ def patches_of(one: Kustomization) -> Iterator[Patch]:
         entries = data.get(key)
         for index, entry in enumerate(entries if isinstance(entries, list) else ()):
             if isinstance(entry, str) and key == "patchesStrategicMerge":
-                yield from _patch(one, entry, pointer("", key, index), {}, named=False)
+                yield from _patch(one, entry, pointer(one.prefix, key, index), {}, named=False)
             elif isinstance(entry, dict) and key != "patchesStrategicMerge":
                 target = entry.get("target")
                 target = target if isinstance(target, dict) else {}
                 if isinstance(path := entry.get("path"), str) and path:
                     yield from _patch(one, path, "", target, named=True)
                 elif isinstance(text := entry.get("patch"), str):
-                    yield Patch(one, text, None, pointer("", key, index, "patch"), target)
+                    yield Patch(one, text, None, pointer(one.prefix, key, index, "patch"), target)
 
 
 def _patch(one: Kustomization, entry: str, where: str, target: dict[str, Any], *, named: bool) -> Iterator[Patch]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpu2dra import Context, Finding, Keep
+from gpu2dra import Context, Finding
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.files import Unreadable, read_text
@@ -15,6 +15,7 @@ from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields, request_pointers
 from gpu2dra_migrate.kustomize.texts import place_in
 from gpu2dra_migrate.manifest import Located, describe
+from gpu2dra_migrate.surroundings import Surroundings
 from gpu2dra_migrate.worker import FileResult, Job, Mode, failed
 
 if TYPE_CHECKING:
@@ -26,13 +27,18 @@ _FOR_PATCHES = frozenset({_LEFT_PATCH, _LEFT_OBJECT, "DRA418"})
 
 
 class Report:
-    """Tells about the files of `nodes`, kustomizations that convert together, what `outcome` holds."""
+    """Tells about the files of `nodes`, kustomizations that convert together, what `outcome` holds.
+
+    `told_as` gives the path by which the run knows a file.
+    """
 
     def __init__(
-        self, nodes: Sequence[Kustomization], outcome: Outcome, keeps: Callable[[Path], tuple[Keep, ...]]
-    ) -> None:
+        self, nodes: Sequence[Kustomization], outcome: Outcome, surroundings: Surroundings,
+        told_as: Callable[[Path], Path],
+    ) -> None:  # fmt: skip
         self._outcome = outcome
-        self._keeps = keeps
+        self._surroundings = surroundings
+        self._told_as = told_as
         self._nodes = {node.file: node for node in nodes}
         self._patches: dict[Path, list[Patch]] = {}
         for node in nodes:
@@ -78,10 +84,12 @@ class Report:
 
     def _created(self, path: Path) -> dict[Path, str]:
         """Return the new files that the kustomization in a file has brought about."""
-        if path not in self._nodes:
+        if path not in self._nodes or self._nodes[path].file != self._nodes[path].build_file:
             return {}
         return {
-            new: text for new, text in self._outcome.texts.items() if new.parent == path.parent and not self.old(new)
+            self._told_as(new): text
+            for new, text in self._outcome.texts.items()
+            if new.parent == path.parent and not self.old(new)
         }
 
     def _tell_content(self, path: Path, text: str, job: Job, result: FileResult) -> None:
@@ -90,8 +98,9 @@ class Report:
         reason = self._reason(path)
         if conversion is None or reason:
             conversion = manifest.convert(
-                text, job.settings.options, Context(), reason=reason, keep=lambda: self._keeps(path), write=False
-            )
+                text, job.settings.options, Context(), reason=reason, write=False,
+                keep=lambda: self._surroundings.keeps(path), around=self._surroundings.around(path),
+            )  # fmt: skip
         covered = self._covered(path)
         result.findings += [
             each for each in conversion.findings
@@ -127,7 +136,7 @@ class Report:
         requests = self._requests.get(patch.key, ())
         told: set[tuple[int, int]] = set()
         for number, where, name in request_pointers(documents):
-            line, column = place_in(text, patch.pointer, patch.text, number, where)
+            line, column = place_in(text, patch.pointer, patch.text, number, where, patch.owner.number)
             converts = (number, where, name) in requests or (
                 mode is Mode.CHECK and patch.place not in self._outcome.frozen
             )

@@ -32,10 +32,11 @@ def with_documents(text: str, wanted: Mapping[int, Any]) -> str:
     return _edited(text, edits, documents, have) if edits else text
 
 
-def with_operations(text: str, operations: Sequence[Operation]) -> str:
-    """Return `text`, whose first map is a kustomization, after `operations`; raises FileError as above."""
+def with_operations(text: str, operations: Sequence[Operation], number: int | None = None) -> str:
+    """Return `text` after `operations` on document `number`, or on its first map; raises FileError as above."""
     have = objects(text)
-    number = next((n for n, each in enumerate(have) if isinstance(each, dict)), None)
+    if number is None:
+        number = next((n for n, each in enumerate(have) if isinstance(each, dict)), None)
     if number is None:
         raise CannotEdit(LAYOUT, "there is no map to add to", 1, 1)
     return _edited(text, [DocumentEdit(number, operations)], compose(text), have)
@@ -56,22 +57,22 @@ def listed(data: Any, field: str, entry: Any) -> list[Operation]:
     return [add(f"/{field}/-", entry)] if isinstance(present, list) and present else [add(f"/{field}", [entry])]
 
 
-def with_inline_patch(text: str, pointer: str, patch: str) -> str:
-    """Return the text of a kustomization in which the string at `pointer` is `patch`.
+def with_inline_patch(text: str, pointer: str, patch: str, number: int | None = None) -> str:
+    """Return the text of a kustomization in which the string at `pointer` (of document `number`) is `patch`.
 
     A block scalar keeps its header and its indent. Raises CannotEdit for other strings that hold several lines, and
     ProofFailed where the result does not say what it should.
     """
-    for document in compose(text):
-        node = _scalar_at(document.root, segments(pointer))
+    for index, document in enumerate(compose(text)):
+        node = _scalar_at(document.root, segments(pointer)) if number in (None, index) else None
         if node is not None:
             break
     else:
         raise CannotEdit(LAYOUT, "the patch is not found", 1, 1)
-    new = _block(text, node, patch) if node.style == "|" else _quoted(text, node, patch, pointer)
+    new = _block(text, node, patch) if node.style == "|" else _quoted(text, node, patch, pointer, number)
     before, after = objects(text), objects(new)
-    for one, other in zip(before, after, strict=True):
-        if _scalar_data(one, pointer) is not None:
+    for index, (one, other) in enumerate(zip(before, after, strict=True)):
+        if number in (None, index) and _scalar_data(one, pointer) is not None:
             given = str(_scalar_data(other, pointer))
             if given.rstrip("\n") != patch.rstrip("\n"):
                 raise ProofFailed("data", f"the patch at {pointer} would not be what it should")
@@ -81,12 +82,12 @@ def with_inline_patch(text: str, pointer: str, patch: str) -> str:
     return new
 
 
-def _quoted(text: str, node: Scalar, patch: str, pointer: str) -> str:
+def _quoted(text: str, node: Scalar, patch: str, pointer: str, number: int | None) -> str:
     if "\n" in patch.rstrip("\n") or node.style == ">":
         raise CannotEdit(
             LAYOUT, "a patch of several lines that is no literal block (|)", node.line + 1, node.column + 1
         )
-    return with_operations(text, [{"op": "replace", "path": pointer, "value": patch}])
+    return with_operations(text, [{"op": "replace", "path": pointer, "value": patch}], number)
 
 
 def _block(text: str, node: Scalar, patch: str) -> str:
@@ -143,14 +144,18 @@ def _put(data: Any, pointer: str, value: Any) -> None:
         data[int(names[-1])] = value
 
 
-def place_in(text: str, pointer: str, inner: str, number: int, where: str) -> tuple[int, int]:
-    """Return line and column of `where` in document `number` of a patch: of a file, or of the string at `pointer`."""
+def place_in(text: str, pointer: str, inner: str, number: int, where: str, outer: int | None = None) -> tuple[int, int]:
+    """Return line and column of `where` in document `number` of a patch.
+
+    The patch is a file, or the string at `pointer` (of document `outer`) of `text`.
+    """
     try:
         patch = compose(inner)
         line, column = locate(patch[number], where)
         if not pointer:
             return line, column
-        node = next(filter(None, (_scalar_at(document.root, segments(pointer)) for document in compose(text))), None)
+        documents = [each for index, each in enumerate(compose(text)) if outer in (None, index)]
+        node = next(filter(None, (_scalar_at(document.root, segments(pointer)) for document in documents)), None)
     except (IndexError, ValueError):
         return 1, 1
     if node is None:

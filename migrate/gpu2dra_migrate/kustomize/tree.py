@@ -37,7 +37,8 @@ class Tree:
         self._kustomize = kustomize
         self._may_write = may_write
         files = {file for one in members for file in graph.closure(one)[1]}
-        self._top = Path(os.path.commonpath([file.parent for file in files]))
+        nodes = {inner.folder: inner for one in members for inner in graph.closure(one)[0]}
+        self._top = Path(os.path.commonpath([*(file.parent for file in files), *nodes]))
         self._before, self._after = room / "before", room / "after"
         self._built: dict[tuple[Path, object], list[Any] | BuildError] = {}
         for file in files if kustomize else ():
@@ -45,7 +46,10 @@ class Tree:
                 target = copy / file.relative_to(self._top)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
-        nodes = {inner.folder: inner for one in members for inner in graph.closure(one)[0]}
+        self._made = [node for node in nodes.values() if node.build_file != node.file]
+        for node in self._made:
+            for copy in (self._before, self._after):
+                self._put(node.build_file, node.build_text(node.text), copy)
         self.stand_ins: dict[Path, list[Path]] = {}
         for owner, path, text in stand_ins(nodes.values()) if kustomize else ():
             self.stand_ins.setdefault(owner.file, []).append(path)
@@ -76,11 +80,14 @@ class Tree:
         self.changed = {}
         self._owned = {}
 
-    def _put(self, path: Path, text: str) -> None:
+    def _put(self, path: Path, text: str, copy: Path | None = None) -> None:
         if self._kustomize is not None:
-            target = self._after / path.relative_to(self._top)
+            target = (copy or self._after) / path.relative_to(self._top)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(text.encode("utf-8", "surrogateescape"))
+            for node in self._made if copy is None else ():
+                if node.file == path:
+                    self._put(node.build_file, node.build_text(text))
 
     def before(self, one: Kustomization) -> list[Any]:
         """Return what `one` builds as it is; raise BuildError."""
@@ -95,12 +102,12 @@ class Tree:
 
     def probe(self, one: Kustomization, text: str) -> list[Any]:
         """Return what `one` as it becomes would build if its file had this text; raise BuildError."""
-        kept = self.text(one.file)
-        self._put(one.file, text)
+        kept = one.build_text(self.text(one.file))
+        self._put(one.build_file, text)
         try:
             return self._run(self._after, one)
         finally:
-            self._put(one.file, kept)
+            self._put(one.build_file, kept)
 
     def _build(self, copy: Path, one: Kustomization, state: object) -> list[Any]:
         key = (one.folder, state)

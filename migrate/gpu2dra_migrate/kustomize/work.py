@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra.model import Object, Operation
+from gpu2dra_migrate.errors import LAYOUT, CannotEdit
 from gpu2dra_migrate.kustomize.files import Kustomization, first_map
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.references import CONFIGURATION, FieldSpec, configuration, field_specs, specs_in
@@ -35,7 +36,7 @@ class Work:
 
     def data(self, one: Kustomization) -> Object:
         """Return what a kustomization says as it becomes."""
-        return first_map(self.tree.text(one.file))
+        return one.data_of(self.tree.text(one.file))
 
     def edit(self, one: Kustomization, operations: Sequence[Operation]) -> None:
         """Edit a kustomization."""
@@ -49,7 +50,11 @@ class Work:
         self.edit(one, listed(self.data(one), "resources", name))
 
     def add_template(self, one: Kustomization, template: Object) -> None:
-        """Put a template into the file for templates of a kustomization."""
+        """Put a template into the file for templates of a kustomization.
+
+        What Flux makes lists no files, so there it goes to what it is made of.
+        """
+        one = self._home(one)
         templates = self._templates.setdefault(one.folder, [])
         if template in templates:
             return
@@ -58,12 +63,15 @@ class Work:
 
     def add_patch(self, one: Kustomization, name: str, entry: Object, text: str) -> None:
         """Make the file of a patch and name it, with what `entry` says, among the patches of a kustomization."""
+        if self._home(one) is not one:
+            raise CannotEdit(LAYOUT, "a Kustomization of Flux would need another patch", 1, 1)
         path = self._free(one, name)
         self.tree.write(path, text, one)
         self.edit(one, listed(self.data(one), "patches", {"path": path.name, **entry}))
 
     def add_references(self, one: Kustomization, objects: Iterable[Any]) -> None:
         """Let kustomize follow the names of templates that the objects use, where something above renames them."""
+        one = self._home(one)
         specs = set(field_specs(objects))
         if not specs or one.folder not in self._renamed:
             return
@@ -74,6 +82,12 @@ class Work:
         known = set(self._known(one))
         self.tree.write(path, documents_text([configuration(specs | known)]), one)
         self.edit(one, listed(self.data(one), "configurations", path.name))
+
+    def _home(self, one: Kustomization) -> Kustomization:
+        """Return the kustomization that lists files for `one`."""
+        if one.build_file == one.file:
+            return one
+        return next((inner for inner in self.graph.layers(one) if not inner.component), one)
 
     def _known(self, one: Kustomization) -> list[FieldSpec]:
         """Return the fields that kustomize follows already by what stands in the folder of `one`."""

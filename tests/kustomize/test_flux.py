@@ -1,0 +1,118 @@
+"""Kustomization objects of Flux: their patches convert with what their path builds."""
+
+from __future__ import annotations
+
+import subprocess
+from textwrap import indent
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import yaml
+
+from gpu2dra_migrate.runner import Mode, run
+from kustomize.shapes import BASE, FOUR, NAMES, ONE, TEMPLATES, merge, op
+from kustomize.trees import judge, read, requests, settings, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpu2dra_migrate.kustomize.program import Kustomize
+
+pytestmark = pytest.mark.slow
+HEAD = """\
+# where the application comes from
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: flux-system, namespace: flux-system}
+---
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata:
+  name: app
+  namespace: flux-system
+spec:
+  path: ./base
+  sourceRef: {kind: GitRepository, name: flux-system}
+"""
+TARGET = "    target: {kind: Deployment, name: vllm}\n"
+
+
+def patches(text: str) -> str:
+    return "  patches:\n  - patch: |\n" + indent(text, "      ")
+
+
+def build(folder: Path, kustomize: Kustomize) -> list[Any]:
+    """Return what Flux builds and applies: its patches and names over the folder at its path."""
+    *_, made = yaml.safe_load_all((folder / "clusters/app.yaml").read_text())
+    spec = made["spec"]
+    over = {"resources": ["../base"], "patches": spec.get("patches", []), "namePrefix": spec.get("namePrefix", "")}
+    write(folder, {"made/kustomization.yaml": yaml.safe_dump(over)})
+    text = subprocess.run([*kustomize.command, str(folder / "made")], check=True, capture_output=True, text=True).stdout
+    (folder / "made/kustomization.yaml").unlink()
+    return list(yaml.safe_load_all(text))
+
+
+def convert(
+    folder: Path, kustomize: Kustomize, files: dict[str, str]
+) -> tuple[list[Any], list[Any], set[str], set[str]]:
+    """Return what Flux builds before and after, the files that changed, and the codes that were told."""
+    write(folder, files)
+    subprocess.run(["git", "init", "-q", str(folder)], check=True)
+    before, old = build(folder, kustomize), read(folder)
+    results = list(run([folder], settings(Mode.CONVERT)))
+    after, new = build(folder, kustomize), read(folder)
+    assert [result for result in run([folder], settings(Mode.CONVERT)) if result.changed] == []
+    changed = {name for name in old | new if old.get(name) != new.get(name)}
+    return before, after, changed, {located.finding.code for result in results for located in result.findings}
+
+
+@pytest.mark.parametrize("patch", [patches(merge(4)), patches(op("replace", 4)) + TARGET], ids=["merge", "operations"])
+def test_a_patch_of_flux_converts_with_its_base(kustomize: Kustomize, tmp_path: Path, patch: str) -> None:
+    files = {**BASE, "clusters/app.yaml": HEAD + patch}
+    before, after, changed, codes = convert(tmp_path, kustomize, files)
+    assert judge(before, after) == []
+    assert requests(after) == FOUR
+    assert changed == {"base/deploy.yaml", "base/kustomization.yaml", f"base/{TEMPLATES}", "clusters/app.yaml"}
+    assert codes <= {"DRA001", "DRA435", "DRA423"}
+
+
+def test_names_that_flux_gives_are_followed(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {**BASE, "clusters/app.yaml": HEAD + "  namePrefix: a-\n" + patches(merge(4))}
+    before, after, changed, _ = convert(tmp_path, kustomize, files)
+    assert judge(before, after) == []
+    assert requests(after) == ["Deployment/a-vllm server 4"]
+    assert f"base/{NAMES}" in changed
+
+
+def test_what_flux_would_patch_elsewhere_holds_its_folder_back(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {
+        "base/deploy.yaml": BASE["base/deploy.yaml"],
+    }
+    write(tmp_path, {**files, "clusters/app.yaml": HEAD + patches(merge(4))})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    results = list(run([tmp_path], settings(Mode.CONVERT)))
+    assert [result for result in results if result.changed] == []
+    codes = {located.finding.code for result in results for located in result.findings}
+    assert {"DRA438", "DRA409", "DRA410"} <= codes
+
+
+def test_a_namespace_of_the_cluster_keeps_the_request(kustomize: Kustomize, tmp_path: Path) -> None:
+    over = "  targetNamespace: kube-system\n"
+    write(tmp_path, {**BASE, "clusters/app.yaml": HEAD + over + patches(merge(4))})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    results = list(run([tmp_path], settings(Mode.CONVERT)))
+    assert [result for result in results if result.changed] == []
+
+
+def test_a_path_that_is_elsewhere_is_reported(kustomize: Kustomize, tmp_path: Path) -> None:
+    text = (HEAD + patches(merge(4))).replace("./base", "./elsewhere")
+    write(tmp_path, {**BASE, "clusters/app.yaml": text})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    results = {result.path.name: result for result in run([tmp_path], settings(Mode.CONVERT))}
+    assert results["deploy.yaml"].changed
+    assert [located.finding.code for located in results["app.yaml"].findings] == ["DRA409"]
+    assert requests(objects_of(tmp_path / "base/deploy.yaml")) == ONE
+
+
+def objects_of(path: Path) -> list[Any]:
+    return list(yaml.safe_load_all(path.read_text()))
