@@ -94,7 +94,9 @@ def test_the_others_stay_as_they_are_and_are_reported(built: Built) -> None:
     left = [name for name in built.holding if name not in built.proven]
     assert [name for name in left if not told(built, name)] == []
     # A component brings the templates for what its patches ask for.
-    changed = [name for name in built.before if name not in built.holding and judge(built.before[name], built.after[name])]
+    changed = [
+        name for name in built.before if name not in built.holding and judge(built.before[name], built.after[name])
+    ]
     assert changed == []
 
 

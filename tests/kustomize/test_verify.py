@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from gpu2dra_migrate.runner import Mode, run
 from kustomize.shapes import NAMES, SHAPES, TEMPLATES, merge
-from kustomize.trees import convert, read, settings, write
+from kustomize.trees import convert, read, requests, settings, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,6 +66,26 @@ def test_a_name_that_is_not_followed_is_told(kustomize: Kustomize, tmp_path: Pat
     file = tmp_path / "base/kustomization.yaml"
     file.write_text(file.read_text().replace(f"configurations:\n- {NAMES}\n", ""))
     assert verify(tmp_path) == {"base": ["DRA423"], "over": ["DRA447"]}
+
+
+@pytest.mark.parametrize("shape", ["two-amounts", "prefix", "merge-inline", "namespace-replaced-and-patched"])
+def test_a_template_that_was_edited_gets_another_name_and_patches_follow(
+    kustomize: Kustomize, tmp_path: Path, shape: str
+) -> None:
+    convert(write(tmp_path, SHAPES[shape].files), kustomize)
+    for file in tmp_path.rglob("*.yaml"):
+        file.write_text(file.read_text().replace("count: 4", "count: 5").replace("count: 1", "count: 2"))
+    done = convert(tmp_path, kustomize)
+    assert set(done.codes()) <= {"DRA002", "DRA423"}
+    counts = {"1": "2", "4": "5", "8": "8"}
+    for before, after in done.built.values():
+        assert {line.split()[-1] for line in requests(after)} <= set(counts.values())
+        assert len(requests(after)) == len(workloads(before))
+    assert set(verify(tmp_path).popitem()[1]) == {"DRA423"}
+
+
+def workloads(objects: list[Any]) -> list[Any]:
+    return [obj for obj in objects if obj["kind"] == "Deployment"]
 
 
 def test_a_template_that_was_edited_is_told(kustomize: Kustomize, tmp_path: Path) -> None:

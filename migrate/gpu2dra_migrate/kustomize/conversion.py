@@ -16,6 +16,7 @@ from gpu2dra_migrate.kustomize.layer import Layer
 from gpu2dra_migrate.kustomize.patches import generator_files, patches_of
 from gpu2dra_migrate.kustomize.problem import Problem
 from gpu2dra_migrate.kustomize.program import BuildError
+from gpu2dra_migrate.kustomize.renames import follow, renames_in
 from gpu2dra_migrate.kustomize.square import Key, State, Wanted, states, wanted
 from gpu2dra_migrate.kustomize.tree import NotPartOfRun, Tree
 from gpu2dra_migrate.kustomize.unproven import held_back, unproven
@@ -66,6 +67,7 @@ class Conversion:
         self._options = next(iter(editable.values()))
         self._due: dict[Path, dict[Key, Wanted]] = {}
         self._failed = False
+        self._context = Context()
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
@@ -136,10 +138,15 @@ class Conversion:
         work = Work(self._graph, self._tree)
         outcome = self.outcome
         outcome.conversions, outcome.carriers, outcome.proven = {}, [], []
-        for node in self._nodes:
-            for path in node.entries(*RESOURCES):
-                if path in self._editable and path not in outcome.frozen and path not in self._special:
-                    self._convert_resource(path, node, work)
+        resources = [
+            (path, node)
+            for node in self._nodes
+            for path in node.entries(*RESOURCES)
+            if path in self._editable and path not in outcome.frozen and path not in self._special
+        ]
+        self._context = Context(renames=renames_in((path for path, _ in resources), self._tree.text))
+        for path, node in resources:
+            self._convert_resource(path, node, work)
         for node in self._nodes:
             self._strip(node, work)
         self._settle(work)
@@ -160,7 +167,10 @@ class Conversion:
 
     def _strip(self, node: Kustomization, work: Work) -> None:
         """Take the requests off the patches of `node`, which are made to fit later."""
+        names = {old: new for (_, old), new in self._context.renames.items()}
         try:
+            if names:
+                follow(node, work, names, lambda path: path not in self.outcome.frozen)
             for found in strip(node, work, self._may_change, self._due_of(node)):
                 if isinstance(found, Carrier):
                     self.outcome.carriers.append(found)
@@ -192,7 +202,7 @@ class Conversion:
     def _convert_resource(self, path: Path, node: Kustomization, work: Work) -> None:
         if path not in self.outcome.conversions:
             conversion = manifest.convert(
-                self._tree.text(path), self._editable[path], Context(), keep=lambda: self._keeps(path),
+                self._tree.text(path), self._editable[path], self._context, keep=lambda: self._keeps(path),
                 around=self._around(path),
             )  # fmt: skip
             self.outcome.conversions[path] = conversion

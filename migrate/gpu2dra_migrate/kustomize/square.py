@@ -116,8 +116,9 @@ def states(have: Sequence[Object], due: Mapping[Key, Wanted]) -> dict[Key, State
     of its base behind.
     """
     templates = templates_in(have)
+    old_templates = templates_in([each.before for each in due.values()])
     made = [template for each in due.values() for template in each.plan.templates]
-    due_templates = templates_in([*(each.before for each in due.values()), *made])
+    due_templates = templates_in([*(each.after for each in due.values()), *made])
     found: dict[Key, State] = {}
     for obj in have:
         key = key_of(obj)
@@ -128,5 +129,8 @@ def states(have: Sequence[Object], due: Mapping[Key, Wanted]) -> dict[Key, State
         elif same(resolved(obj, templates), resolved(expected.after, due_templates)):
             found[key] = State.RIGHT
         else:
-            found[key] = State.LEFT if same(obj, expected.before) else State.WRONG
-    return found | {key: State.WRONG for key in due if key not in found}
+            left = same(obj, expected.before) and same(resolved(obj, templates), resolved(obj, old_templates))
+            found[key] = State.LEFT if left else State.WRONG
+    gone = {key: each for key, each in due.items() if key not in found}
+    # A template of ours may have another name now; what matters is who gets its spec.
+    return found | {key: State.WRONG for key, each in gone.items() if not is_ours(each.before)}

@@ -15,6 +15,8 @@ from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
 from gpu2dra_migrate.kustomize.standins import stand_ins
 from gpu2dra_migrate.kustomize.unproven import ABSENT, unbuildable
 
+_LARGEST = 64 * 1024 * 1024
+
 
 class NotPartOfRun(FileError):
     """A file that would have to change is outside of what the run is about, or left out by its configuration."""
@@ -42,6 +44,8 @@ class Tree:
         self._before, self._after = room / "before", room / "after"
         self._built: dict[tuple[Path, object], list[Any] | BuildError] = {}
         for file in files if kustomize else ():
+            if file.stat().st_size > _LARGEST:
+                continue  # then it does not build, which is told
             for copy in (self._before, self._after):
                 target = copy / file.relative_to(self._top)
                 target.parent.mkdir(parents=True, exist_ok=True)
