@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from typing import TYPE_CHECKING
@@ -17,6 +18,8 @@ from gpu2dra.converted import ANNOTATION
 from gpu2dra.policy import BUILT_IN
 from gpu2dra.policy.load import load
 from gpu2dra.skips import CONVERT_ANNOTATION, SYSTEM_NAMESPACES
+from gpu2dra_webhook.cli import command
+from gpu2dra_webhook.settings import Settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -291,6 +294,48 @@ def test_a_pod_has_time_for_the_pause_and_the_drain(newest: Helm, server: Object
 
 def test_an_update_never_takes_a_replica_before_its_successor_is_ready(default: list[Object]) -> None:
     assert one(default, "Deployment")["spec"]["strategy"]["rollingUpdate"] == {"maxUnavailable": 0, "maxSurge": 1}
+
+
+def settings(rendered: list[Object]) -> Settings:
+    """Return what the webhook makes of the arguments of its container."""
+    found: list[Settings] = []
+    command(found.append).main(pod_spec(rendered)["containers"][0]["args"], "gpu2dra-webhook", standalone_mode=False)
+    return found[0]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_the_webhook_understands_its_arguments(newest: Helm, name: str) -> None:
+    values = generate.value_sets()[name]
+    rendered = newest.render(values)
+    taken = settings(rendered)
+    containers = {port["name"]: port["containerPort"] for port in pod_spec(rendered)["containers"][0]["ports"]}
+    assert containers == {"https": taken.port, "metrics": taken.metrics_port}
+    assert taken.webhook_configuration == one(rendered, "MutatingWebhookConfiguration")["metadata"]["name"]
+    assert taken.namespace_mode == values.get("namespaces", {}).get("mode", "opt-in")
+    assert taken.excluded_namespaces == EXTRA_NAMESPACES.get(name, set())
+    mode = values.get("certificates", {}).get("mode", "self")
+    assert (taken.certificates, taken.manage_ca_bundle) == {
+        "self": ("self", True), "certManager": ("files", False), "provided": ("files", name == "provided-ca-crt"),
+    }[mode]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_every_file_that_the_webhook_reads_is_mounted_read_only(newest: Helm, name: str) -> None:
+    rendered = newest.render(generate.value_sets()[name])
+    taken, spec = settings(rendered), pod_spec(rendered)
+    volumes = {volume["name"]: set(volume) - {"name"} for volume in spec["volumes"]}
+    mounts = {mount["mountPath"]: mount for mount in spec["containers"][0]["volumeMounts"]}
+    for path in filter(None, (taken.policy_file, taken.certificate_dir, taken.client_ca_file)):
+        (mount,) = (mount for folder, mount in mounts.items() if path.is_relative_to(folder))
+        assert mount["readOnly"] is True
+        assert volumes[mount["name"]] <= {"configMap", "secret"}
+    assert {mount["name"] for mount in mounts.values()} == set(volumes)
+
+
+def test_without_values_the_webhook_is_told_what_it_would_do_anyway(default: list[Object]) -> None:
+    taken = settings(default)
+    own = {"service_name": "gpu2dra", "webhook_configuration": "zz-gpu2dra", "policy_file": taken.policy_file}
+    assert taken == dataclasses.replace(Settings(), **own)  # type: ignore[arg-type]
 
 
 def test_no_field_is_left_without_a_value(newest: Helm) -> None:
