@@ -18,7 +18,7 @@ ROOM = 96 * MEBIBYTE
 and what the API server notes about each, is just as large as etcd takes, and fits."""
 PER_VALUE = 200
 """Bytes that a dictionary takes, which is more than other values do (measured: 36 to 190 for each counted byte)."""
-_MARKS = (b",", b"{", b"[")
+_MARKS = b",{["
 """One of these stands before each value but for the first of a level."""
 _WIDE = 4
 """Bytes for each letter of a text, once one of its letters is beyond Latin."""
@@ -63,5 +63,6 @@ class Room:
 
 def weight(body: bytes) -> int:
     """Return how many bytes the review in `body` takes at most once it is decoded, give or take a tenth."""
-    narrow = body.isascii() and b"\\u" not in body
-    return len(body) * (1 if narrow else _WIDE) + PER_VALUE * sum(map(body.count, _MARKS))
+    # Of several ways the fastest: each review takes this.
+    wide = not body.isascii() or (b"\\" in body and b"\\u" in body)
+    return len(body) * (_WIDE if wide else 1) + PER_VALUE * (len(body) - len(body.translate(None, _MARKS)))
