@@ -799,3 +799,23 @@ def test_a_template_edited_by_hand_is_renamed_where_it_is_used(text: str, mode: 
     assert (new == old, again.text.count(old), again.text.count(new)) == (False, 0, 2)
     assert again.text == once.replace("count: 1", "count: 2").replace(old, new)
     assert convert(again.text, Options()).text is None
+
+
+def test_what_asks_by_itself_is_told_where_it_is_switched_on() -> None:
+    text = release("ollama", "ollama:\n  gpu:\n    number: 2\n    enabled: true\n", version="1.0.0")
+    done = convert(text, Options())
+    assert codes(done) == ["DRA450"]
+    assert text.splitlines()[done.findings[0].line - 1].strip() == "enabled: true"
+
+
+def test_an_empty_object_of_values_leaves_the_word_to_the_text() -> None:
+    (obj,) = objects(application("ollama", OLLAMA))
+    helm = obj["spec"]["source"]["helm"]
+    for empty in ({}, None, "text"):
+        (found,) = releases(
+            {**obj, "spec": {"source": {**obj["spec"]["source"], "helm": {**helm, "valuesObject": empty}}}}, tuple
+        )
+        assert found.base == "/spec/source/helm/values"
+    helm["valuesObject"] = {"a": 1}
+    (found,) = releases(obj, tuple)
+    assert (found.base, found.text) == ("/spec/source/helm/valuesObject", None)
