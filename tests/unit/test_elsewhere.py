@@ -808,14 +808,13 @@ def test_what_asks_by_itself_is_told_where_it_is_switched_on() -> None:
     assert text.splitlines()[done.findings[0].line - 1].strip() == "enabled: true"
 
 
-def test_an_empty_object_of_values_leaves_the_word_to_the_text() -> None:
+@pytest.mark.parametrize("empty", [{}, None, "text"])
+def test_an_empty_object_of_values_leaves_the_word_to_the_text(empty: Any) -> None:
     (obj,) = objects(application("ollama", OLLAMA))
     helm = obj["spec"]["source"]["helm"]
-    for empty in ({}, None, "text"):
-        (found,) = releases(
-            {**obj, "spec": {"source": {**obj["spec"]["source"], "helm": {**helm, "valuesObject": empty}}}}, tuple
-        )
-        assert found.base == "/spec/source/helm/values"
+    helm["valuesObject"] = empty
+    (found,) = releases(obj, tuple)
+    assert (found.base, found.text) == ("/spec/source/helm/values", OLLAMA)
     helm["valuesObject"] = {"a": 1}
     (found,) = releases(obj, tuple)
     assert (found.base, found.text) == ("/spec/source/helm/valuesObject", None)
