@@ -818,3 +818,22 @@ def test_an_empty_object_of_values_leaves_the_word_to_the_text(empty: Any) -> No
     helm["valuesObject"] = {"a": 1}
     (found,) = releases(obj, tuple)
     assert (found.base, found.text) == ("/spec/source/helm/valuesObject", None)
+
+
+def test_several_claims_come_behind_those_of_all_pods() -> None:
+    values = "defaultPodOptions: {resourceClaims: [{name: net}]}\n" + MAIN.replace("gpu: 1", "gpu: 20")
+    values += "      more: {resources: {limits: {nvidia.com/gpu: 20}}}\n"
+    pod = values_of(convert(release("app-template", values), Options()))["controllers"]["main"]["pod"]
+    assert [claim["name"] for claim in pod["resourceClaims"]] == ["net", "gpu", "gpu-2"]
+
+
+def test_other_limits_stay_where_a_patch_brings_the_claims() -> None:
+    values = MAIN.replace("gpu: 1}", "gpu: 1, memory: 1Gi}")
+    values += (
+        "      other: {resources: {limits: {memory: 2Gi}}}\n      last: {resources: {limits: {nvidia.com/gpu: 2}}}\n"
+    )
+    changed = values_of(convert(release("app-template", values, version="4.1.0"), Options()))
+    assert changed["controllers"]["main"]["containers"] == {
+        "app": {"resources": {"limits": {"memory": "1Gi"}}}, "other": {"resources": {"limits": {"memory": "2Gi"}}},
+        "last": {},
+    }  # fmt: skip
