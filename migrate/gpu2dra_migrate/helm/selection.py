@@ -17,7 +17,7 @@ from gpu2dra_migrate.helm.square import asks, is_workload
 from gpu2dra_migrate.helm.templates import defined, mentions_request, takes_resources
 from gpu2dra_migrate.helm.values import KEY
 from gpu2dra_migrate.search import packed
-from gpu2dra_migrate.search.discover import SEARCH_TERMS
+from gpu2dra_migrate.search.discover import SEARCH_TERMS, may_hold_legacy
 
 _COMMON = frozenset({"resources", "limits", "requests", "global"})
 _OWN_SWITCH = re.compile(rf"\.Values\.{KEY}\b")
@@ -31,7 +31,7 @@ def template_of(chart: Chart, source: str) -> Template | None:
 
 def asking(rendered: Rendered, options: Options) -> bool:
     """Whether a rendered document asks for a GPU in a place that the core knows."""
-    return any(asks(obj, options) for obj in objects_in(rendered.text))
+    return may_hold_legacy(rendered.text) and any(asks(obj, options) for obj in objects_in(rendered.text))
 
 
 def wanted(chart: Chart, renders: Iterable[Rendered], choices: Choices, result: ChartConversion) -> frozenset[Template]:

@@ -17,6 +17,8 @@ from gpu2dra_migrate.manifest import describe, with_neighbours
 from gpu2dra_migrate.text.patch import copied, patched
 
 _REASON = re.compile(r"^# gpu2dra leaves this on the extended resource: DRA\d{3} [a-z-]+\n+", re.MULTILINE)
+_NEIGHBOURS = ("ResourceClaim", "ComputeDomain", "PriorityClass")
+"""What stands in a document that says something about others."""
 _WAITING = ("DRA2", "DRA3")
 """Codes of requests that are there and not converted: with other values they may be."""
 
@@ -32,6 +34,12 @@ def is_workload(obj: Any) -> bool:
     return isinstance(obj, dict) and kind_of(obj) is not None
 
 
+def surroundings(rendered: Iterable[Rendered]) -> Context:
+    """Return what the objects of a chart that are no workloads mean for those that are."""
+    texts = (each.text for each in rendered if any(word in each.text for word in _NEIGHBOURS))
+    return with_neighbours(Context(), [obj for text in texts for obj in objects_in(text)])
+
+
 def differences(
     before: Sequence[Rendered], after: Sequence[Rendered], sources: Collection[str], options: Options, *,
     names: bool = True,
@@ -42,7 +50,7 @@ def differences(
     All others must be the same text. Without `names`, templates of claims are the same that have one spec and one
     namespace, whatever their names and labels are.
     """
-    context = with_neighbours(Context(), [obj for each in before for obj in objects_in(each.text)])
+    context = surroundings(before)
     found: dict[str, str] = {}
     for source in dict.fromkeys(each.source for each in (*before, *after)):
         old = [each.text for each in before if each.source == source]

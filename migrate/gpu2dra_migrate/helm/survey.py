@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpu2dra import Context, Finding, Options, plan
+from gpu2dra import Finding, Options, plan
 from gpu2dra.pointers import segments
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate import manifest
@@ -17,6 +17,7 @@ from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.helm.documents import first_mapping, objects_in
 from gpu2dra_migrate.helm.outcome import Case, Template
 from gpu2dra_migrate.helm.selection import template_of
+from gpu2dra_migrate.helm.square import surroundings
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.search.discover import may_hold_legacy
 
@@ -97,8 +98,7 @@ class Survey:
             (template_of(self._chart, each.source), objects_in(each.text))
             for each in case.before if may_hold_legacy(each.text)
         ]  # fmt: skip
-        everything = [obj for each in case.before if "kind:" in each.text for obj in objects_in(each.text)]
-        context = manifest.with_neighbours(Context(), everything)
+        context = surroundings(case.before)
         names: set[str] = set()
         sizes: dict[Template, Size] = {}
         for template, objs in documents:
