@@ -11,7 +11,7 @@ from typing import Any
 
 from gpu2dra import Context, Object, Options
 from gpu2dra.pointers import pointer
-from gpu2dra_migrate.elsewhere.outcome import Outcome
+from gpu2dra_migrate.elsewhere.outcome import Outcome, too_old
 from gpu2dra_migrate.elsewhere.post_renderers import claim_patch, without_claims
 from gpu2dra_migrate.elsewhere.releases import Release, mapping
 from gpu2dra_migrate.elsewhere.sketch import Sketch, legacy_keys, metadata_of, plan_sketch
@@ -49,9 +49,12 @@ def app_template(release: Release, options: Options, context: Context) -> Outcom
             continue
         sketch = _sketch(release, name, containers, len(controllers))
         made, after = plan_sketch(sketch, options, context)
-        target = None if own or not made else _target(release, name, str(after["kind"]), controllers)
-        if target is None:
+        if own or not made:
             outcome.add(made)
+            continue
+        target = _target(release, name, str(after["kind"]), controllers)
+        if target is None:
+            outcome.refuse(keys, "DRA450", too_old(release, SINCE))
             continue
         places = [place for _, place, _, _ in containers]
         outcome.add(made, without_claims(release.values, made.operations, places))

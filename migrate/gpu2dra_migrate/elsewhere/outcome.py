@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from gpu2dra import Access, Finding, Object, Operation, Plan
 from gpu2dra.codes import finding
+from gpu2dra_migrate.elsewhere.releases import Release
 
 _WEBHOOK = "The webhook converts its pods in any case, as does"
 WAYS_OUT = {
@@ -44,3 +45,9 @@ class Outcome:
         """Add the finding that the request at `keys` stays, and what else there is."""
         place = min(keys, key=lambda key: ("/limits/" not in key, key))
         self.findings.append(finding(code, place, f"{why} {WAYS_OUT[self.tool]}"))
+
+
+def too_old(release: Release, since: tuple[int, int, int]) -> str:
+    """Return that a release names a version of its chart before `since`, or none that can be seen."""
+    named = ".".join(map(str, release.version.low)) if release.version else "no version that can be seen from here"
+    return f"{release.chart} can say claims since {'.'.join(map(str, since))}; this release names {named}."

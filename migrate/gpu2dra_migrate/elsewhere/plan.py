@@ -9,7 +9,7 @@ from gpu2dra import Access, Context, Finding, Object, Operation, Options, Plan
 from gpu2dra.codes import finding
 from gpu2dra.places import elsewhere
 from gpu2dra.pointers import replace as replaced
-from gpu2dra_migrate.elsewhere.outcome import Outcome
+from gpu2dra_migrate.elsewhere.outcome import Outcome, too_old
 from gpu2dra_migrate.elsewhere.post_renderers import with_patches
 from gpu2dra_migrate.elsewhere.references import renamed_references
 from gpu2dra_migrate.elsewhere.releases import Beside, Release, Version, local_charts, releases
@@ -102,12 +102,6 @@ def _refused(outcome: Outcome, code: str, why: str) -> Outcome:
 
 def _reaches(version: Version | None, since: tuple[int, int, int]) -> bool:
     return version is not None and version.low >= since
-
-
-def too_old(release: Release, since: tuple[int, int, int]) -> str:
-    """Return that a release names a version of its chart before `since`, or none that can be seen."""
-    named = ".".join(map(str, release.version.low)) if release.version else "no version that can be seen from here"
-    return f"{release.chart} can say claims since {'.'.join(map(str, since))}; this release names {named}."
 
 
 def _in_place(release: Release, known: Known, options: Options, context: Context) -> Outcome:
