@@ -59,7 +59,7 @@ prefill: {create: false}
 RAY = "worker:\n  resources: {limits: {nvidia.com/gpu: 1}}\n"
 CHARTS = {
     "app-template": ("5.0.0", MAIN),
-    "ollama": ("1.25.0", OLLAMA),
+    "ollama": ("1.26.0", OLLAMA),
     "llm-d-modelservice": ("0.4.1", ROLES),
     "ray-cluster": ("1.6.0", RAY),
 }
@@ -850,3 +850,15 @@ def test_one_controller_may_get_a_patch_where_another_cannot() -> None:
     (release_,) = (obj for obj in objects(done.text or "") if obj["kind"] == "HelmRelease")
     (patch,) = release_["spec"]["postRenderers"][0]["kustomize"]["patches"]
     assert patch["target"] == {"kind": "CronJob"}
+
+
+@pytest.mark.parametrize("version", [ApiVersion.V1BETA1, ApiVersion.V1BETA2])
+def test_an_older_target_gets_what_it_serves(version: ApiVersion) -> None:
+    for chart, (_, values) in CHARTS.items():
+        done = convert(release(chart, values), Options(api_version=version))
+        if chart == "llm-d-modelservice":
+            assert codes(done) == ["DRA451"]
+            assert "serves since 1.34" in done.findings[0].finding.message
+        else:
+            made = {obj["apiVersion"] for obj in objects(done.text or "") if obj["kind"] == "ResourceClaimTemplate"}
+            assert made == ({str(version)} if chart != "ollama" else set())

@@ -49,7 +49,7 @@ def app_template(release: Release, options: Options, context: Context) -> Outcom
             continue
         sketch = _sketch(release, name, containers, len(controllers))
         made, after = plan_sketch(sketch, options, context)
-        if own or not made:
+        if own or not made.access:
             outcome.add(made)
             continue
         target = _target(release, name, str(after["kind"]), controllers)

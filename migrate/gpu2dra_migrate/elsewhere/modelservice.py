@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpu2dra import Access, Context, Object, Operation, Options, Plan
+from gpu2dra import Access, ApiVersion, Context, Object, Operation, Options, Plan
 from gpu2dra.codes import finding
 from gpu2dra.devices import GPU_CLASS
 from gpu2dra.pointers import add, pointer, replace
@@ -33,7 +33,7 @@ def modelservice(release: Release, options: Options, context: Context) -> Outcom
     if not roles or not (outcome.seen or by_itself):
         return outcome
     places = outcome.seen or {f"/{roles[0]}"}
-    if why := _unclear(values, roles):
+    if why := _version(options) or _unclear(values, roles):
         outcome.refuse(places, "DRA451", f"llm-d-modelservice: {why}.")
         return outcome
     needs: dict[str, Asked] = {}
@@ -47,6 +47,12 @@ def modelservice(release: Release, options: Options, context: Context) -> Outcom
         return outcome
     outcome.add(_switched(release, needs, keys, options))
     return outcome
+
+
+def _version(options: Options) -> str:
+    if options.api_version is ApiVersion.V1:
+        return ""
+    return f"its templates are of {ApiVersion.V1}, which Kubernetes serves since 1.34"
 
 
 def _keys(config: Object, role: str) -> set[str]:

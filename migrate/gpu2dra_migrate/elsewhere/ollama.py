@@ -1,7 +1,8 @@
 """ollama-helm: its switch `ollama.gpu.draEnabled` makes the chart render a claim and its template.
 
-Source: templates/deployment.yaml and resourceclaimtemplate.yaml of otwld/ollama-helm, since 1.25.0. The switch asks for
-`number` devices of `draDriverClass`; a limit in `resources` would stay beside the claim, so it has to go.
+Source: templates/deployment.yaml and resourceclaimtemplate.yaml of otwld/ollama-helm, since 1.25.0; resource.k8s.io/v1
+since 1.26.0. The switch asks for `number` devices of `draDriverClass`; a limit in `resources` would stay beside the
+claim, so it has to go.
 """
 
 from __future__ import annotations

@@ -33,6 +33,6 @@ class Known:
 CHARTS: Mapping[str, Known] = {
     "app-template": Known(app_template, (5, 0, 0), template=True, patched=True),
     "ray-cluster": Known(ray_cluster, (1, 6, 0), template=True),
-    "ollama": Known(ollama, (1, 25, 0)),
+    "ollama": Known(ollama, (1, 26, 0)),
     "llm-d-modelservice": Known(modelservice, (0, 4, 1)),
 }
