@@ -139,6 +139,26 @@ def test_check_names_the_line_that_asks_and_what_becomes_of_it(repo: Path, call:
     assert git(repo, "status", "--porcelain") == ""
 
 
+def test_values_elsewhere_go_with_the_chart_that_they_are_for(repo: Path, call: Call) -> None:
+    """By their name, or by several keys; one key that many charts have says nothing, and so does a key of no chart."""
+    (repo / "envs/prod-values.yaml").unlink()
+    texts = {
+        "envs/x-values.yaml": "image: b\n" + VALUES.replace("2", "4"),
+        "envs/prod.yaml": "image: b\n" + VALUES.replace("2", "6"),
+        "envs/short.yaml": VALUES,
+        "envs/other-values.yaml": "image: b\nmore: 1\n" + VALUES,
+    }
+    make_chart(repo, texts)
+    (repo / "Chart.yaml").unlink()
+    told = call("check", exit_code=1).stdout.splitlines()
+    assert {line.split(":")[0]: line.split()[2] for line in told if line.startswith("envs/")} == {
+        "envs/x-values.yaml": "DRA001", "envs/prod.yaml": "DRA001", "envs/short.yaml": "DRA403",
+        "envs/other-values.yaml": "DRA403",
+    }  # fmt: skip
+    told = call("verify", exit_code=0).stdout.splitlines()
+    assert "charts/app/templates/app.yaml: info DRA423 The square commutes with 4 sets of values." in told
+
+
 def test_of_several_requests_in_values_the_one_with_the_amount_is_named(repo: Path, call: Call) -> None:
     more = DEPLOYMENT.replace("-app", "-b").replace(".Values.resources", ".Values.b")
     (repo / "charts/app/templates/b.yaml").write_text(more)

@@ -58,6 +58,8 @@ def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
         top = git.top_of(folder)
         own = ((path, top_level(path)) for path in (around(top) if top else ()))
         wanted = {path for path, keys in own if _is_for(keys, known[folder], alone=len(charts) == 1)}
+        others = (absolute(job.path) for job in rest if job.path.suffix in _YAML)
+        wanted |= {path for path in others if _is_for(top_level(path), known[folder], alone=False)}
         taken = [job for job in rest if absolute(job.path) in wanted]
         named = [
             absolute(path) for path in found[0].settings.values
