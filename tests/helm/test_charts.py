@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu2dra import ApiVersion, Options
-from gpu2dra_migrate.helm.convert import values_files
+from gpu2dra_migrate.files import write_text
+from gpu2dra_migrate.helm import edits
+from gpu2dra_migrate.helm.convert import convert_chart, values_files
 from gpu2dra_migrate.helm.outcome import Choices
 from gpu2dra_migrate.helm.program import RenderError
 from helm.charts import DEPLOYMENT, DESCRIBED, HEAD, VALUES, convert, make_chart, rendered, tree
@@ -101,6 +103,32 @@ def test_without_a_usable_value_the_defaults_hold(helm: Helm, tmp_path: Path, te
     file = tmp_path / "odd.yaml"
     file.write_text(text)
     assert sorted(obj["kind"] for obj in rendered(helm, folder, [file])) == ["Deployment", "ResourceClaimTemplate"]
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("problem", [OSError(28, "No space left on device"), KeyboardInterrupt(), SystemExit(143)])
+def test_what_cannot_be_carried_out_to_its_end_is_taken_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, problem: BaseException
+) -> None:
+    folder = chart(tmp_path, values_schema_json='{"additionalProperties": false, "properties": {"resources": {}}}')
+    before = tree(folder)
+    outcome = convert_chart(folder, Choices(), None)
+    count = 0
+
+    def write(path: Path, text: str) -> None:
+        nonlocal count
+        count += 1
+        if count == number + 1:
+            raise problem
+        write_text(path, text)
+
+    monkeypatch.setattr(edits, "write_text", write)
+    with pytest.raises(type(problem)):
+        edits.carry_out(*outcome.edits)
+    assert tree(folder) == before
+    monkeypatch.undo()
+    edits.carry_out(*outcome.edits)
+    assert len(tree(folder)) == len(before) + 2
 
 
 def test_values_of_others_come_out_as_claims(helm: Helm, tmp_path: Path) -> None:

@@ -34,6 +34,16 @@ def test_links_that_lead_back_end(helm: Helm, tmp_path: Path, link: str) -> None
     assert (done.names, done.reasons) == (["templates/app.yaml"], [])
 
 
+@pytest.mark.parametrize("folder", ["", "templates/", "charts/"])
+def test_links_that_lead_to_each_other_or_nowhere(helm: Helm, tmp_path: Path, folder: str) -> None:
+    app = chart(tmp_path)
+    (app / "charts").mkdir()
+    for name, target in (("a.yaml", "b.yaml"), ("b.yaml", "a.yaml"), ("c.yaml", "gone.yaml")):
+        (app / f"{folder}{name}").symlink_to(target)
+    done = convert(app, helm, judge=False)
+    assert (done.names, done.reasons) == (["templates/app.yaml"], [])
+
+
 def test_links_that_lead_out_are_not_copied(tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     make_chart(outside, {"secret": "x", "deep/secret": "x"})

@@ -159,5 +159,8 @@ def is_followed(path: Path) -> bool:
     """Whether `path` is no link, or one that leads neither back to a folder above it nor out of its repository."""
     if not path.is_symlink():
         return True
-    here, target = path.parent.resolve(), path.resolve()
+    try:
+        here, target = path.parent.resolve(), path.resolve()
+    except (OSError, RuntimeError):  # links that lead to each other
+        return False
     return not here.is_relative_to(target) and target.is_relative_to(git.top_of(here) or here)
