@@ -309,7 +309,7 @@ _FILES: tuple[Place, ...] = (
     ),
     Place(
         FILE, "Helm values", "/**/ollama/gpu/nvidiaResource", "DRA403",
-        "ollama's chart has a switch for DRA (resource.k8s.io/v1 since 1.26.0): set ollama.gpu.draEnabled to true here, "
+        "ollama's chart has a switch for DRA (resource.k8s.io/v1 since 1.26.0): set ollama.gpu.draEnabled to true here "
         "and take the name out of resources.limits.", NAMES,
     ),
     Place(

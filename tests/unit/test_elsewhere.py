@@ -862,3 +862,19 @@ def test_an_older_target_gets_what_it_serves(version: ApiVersion) -> None:
         else:
             made = {obj["apiVersion"] for obj in objects(done.text or "") if obj["kind"] == "ResourceClaimTemplate"}
             assert made == ({str(version)} if chart != "ollama" else set())
+
+
+@pytest.mark.parametrize("number", ["", "    number: 0\n", "    number: 1\n"])
+def test_ollama_asks_for_one_where_no_number_stands(number: str) -> None:
+    text = release("ollama", f"ollama:\n  gpu:\n    enabled: true\n{number}    nvidiaResource: nvidia.com/gpu\n")
+    done = convert(text, Options())
+    assert "ask for 1 × nvidia.com/gpu" in done.findings[0].finding.message
+    new = [line.strip() for line in (done.text or "").splitlines() if line not in text.splitlines()]
+    assert new == ["draEnabled: true"], "the chart takes 0 for its default, with the switch and without"
+
+
+@pytest.mark.parametrize("where", ["schedulerName: other\n", "decode:\n  schedulerName: other\n"])
+def test_another_scheduler_of_a_modelservice(where: str) -> None:
+    values = ROLES.replace("decode:\n", where, 1) if where.startswith("decode") else where + ROLES
+    assert codes(convert(release("llm-d-modelservice", values), Options())) == ["DRA206"]
+    assert convert(release("llm-d-modelservice", values), Options(schedulers=frozenset({"other"}))).text is not None
