@@ -17,6 +17,7 @@ import yaml
 
 from corpus.tree import Corpus, settings
 from gpu2dra import CODES, Severity
+from gpu2dra_migrate.manifest import CONVERSIONS
 from gpu2dra_migrate.runner import run
 
 if TYPE_CHECKING:
@@ -181,12 +182,12 @@ def share_of(corpus: Corpus) -> Share:
 def figures_of(corpus: Corpus) -> list[str]:
     """By file and, since a few repositories hold most files, by repository."""
     converted = {name for name, result in corpus.results.items() if result.requests}
-    told = [name for name, result in corpus.results.items() if result.findings and name not in converted]
+    told = [name for name, result in corpus.results.items() if result.findings and not result.changed]
     codes: dict[str, set[Path]] = defaultdict(set)
     for name, result in corpus.results.items():
         for located in result.findings:
             code = located.finding.code
-            if CODES[code].severity is not Severity.INFO and code not in {"DRA001", "DRA002"}:
+            if CODES[code].severity is not Severity.INFO and code not in CONVERSIONS:
                 codes[code].add(name)
     requests = sum(result.requests for result in corpus.results.values())
     return [
