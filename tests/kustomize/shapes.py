@@ -81,6 +81,7 @@ SECOND = """\
         image: side
         resources: {limits: {nvidia.com/gpu: 2}}
 """
+SIDE = "{name: side, image: s, resources: {limits: {nvidia.com/gpu: 2}}}"
 LIST = "apiVersion: v1\nkind: List\nitems:\n" + "".join(
     indent(workload(name=name), "  ").replace("  ", "- ", 1) for name in ("one", "two")
 )
@@ -105,6 +106,20 @@ spec:
               nvidia.com/gpu: 1
 """
 RAY_LIMIT = "/spec/workerGroupSpecs/0/template/spec/containers/0/resources/limits/nvidia.com~1gpu"
+MODEL = """\
+apiVersion: serving.kserve.io/v1beta1
+kind: InferenceService
+metadata: {name: m, annotations: {serving.kserve.io/deploymentMode: RawDeployment}}
+spec:
+  predictor:
+    containers:
+    - name: kserve-container
+      image: m
+      resources:
+        limits:
+          nvidia.com/gpu: 1
+"""
+MODEL_LIMIT = "/spec/predictor/containers/0/resources/limits/nvidia.com~1gpu"
 TWO = {
     "base/kustomization.yaml": "resources:\n- one.yaml\n- two.yaml\n",
     "base/one.yaml": workload(name="one"),
@@ -234,9 +249,46 @@ SHAPES: dict[str, Shape] = {
         {"base": ONE, "over": []},
         {"base/deploy.yaml"},
     ),
-    "zero": Shape(
-        {**BASE, **over("patches:\n- path: p.yaml\n", p=merge(0))},
-        {"base": ONE, "over": []},
+    "zero": removed("patches:\n- path: p.yaml\n", p=merge(0)),
+    "zero-by-operation": removed("patches:\n- path: p.yaml\n" + TARGET, p=op("replace", 0)),
+    "zero-over-nothing": Shape(
+        {**EMPTY, "base/two.yaml": workload(name="two"), **over("patches:\n- path: p.yaml\n", p=merge(0)),
+         "base/kustomization.yaml": "resources: [deploy.yaml, two.yaml]\n"},
+        {"over": ["Deployment/two server 1"]},
+        {"base/two.yaml"},
+    ),
+    "new-container": Shape(
+        {**BASE, **over("patches:\n" + inline(op("add", SIDE, LIMIT.partition("/0/")[0] + "/-")) + TARGET)},
+        {"base": ONE, "over": ["Deployment/vllm server 1", "Deployment/vllm side 2"]},
+    ),
+    "new-container-by-merge": Shape(
+        {**BASE, **over("patches:\n- path: p.yaml\n", p=merge(None).partition("      - name")[0] + SECOND)},
+        {"base": ONE, "over": ["Deployment/vllm server 1", "Deployment/vllm side 2"]},
+    ),
+    "same-base-twice-and-patched": Shape(
+        {
+            **BASE,
+            "a/kustomization.yaml": "resources: [../base]\nnamePrefix: a-\npatches: [{path: p.yaml}]\n",
+            "b/kustomization.yaml": "resources: [../base]\nnamePrefix: b-\npatches: [{path: p.yaml}]\n",
+            "a/p.yaml": merge(4), "b/p.yaml": merge(4),
+            "top/kustomization.yaml": "resources: [../a, ../b]\nnameSuffix: -x\n",
+        },
+        {"top": ["Deployment/a-vllm-x server 4", "Deployment/b-vllm-x server 4"]},
+    ),
+    "two-namespaces": Shape(
+        {
+            **BASE,
+            "a/kustomization.yaml": "resources: [../base]\nnamespace: one\npatches: [{path: p.yaml}]\n",
+            "b/kustomization.yaml": "resources: [../base]\nnamespace: two\n", "a/p.yaml": merge(4),
+            "top/kustomization.yaml": "resources: [../a, ../b]\n",
+        },
+        {"top": ["Deployment/vllm server 1", "Deployment/vllm server 4"]},
+    ),
+    "inference-service": Shape(
+        {"base/kustomization.yaml": "resources: [model.yaml]\n", "base/model.yaml": MODEL,
+         **over("nameSuffix: -x\npatches:\n" + inline(op("replace", 2, MODEL_LIMIT))
+                + "  target: {kind: InferenceService}\n")},
+        {"base": ["InferenceService/m kserve-container 1"], "over": ["InferenceService/m-x kserve-container 2"]},
     ),
     "list": Shape(
         {"base/kustomization.yaml": "resources: [all.yaml]\n", "base/all.yaml": LIST,

@@ -11,15 +11,9 @@ from gpu2dra_migrate.errors import CannotEdit, ProofFailed
 from gpu2dra_migrate.kustomize.changes import Change, as_operations, changes, edits_between, merged
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, root_of
 from gpu2dra_migrate.kustomize.graph import Graph
-from gpu2dra_migrate.kustomize.patches import (
-    aims_at,
-    patches_of,
-    replaced_fields,
-    request_pointers,
-    says_something,
-    without_requests,
-)
+from gpu2dra_migrate.kustomize.patches import aims_at, patches_of, replaced_fields
 from gpu2dra_migrate.kustomize.references import configuration, field_specs, namespace_targets, specs_in
+from gpu2dra_migrate.kustomize.requests import request_pointers, says_something, without_requests
 from gpu2dra_migrate.kustomize.standins import stand_ins
 from gpu2dra_migrate.kustomize.texts import listed, with_documents, with_inline_patch, with_operations
 from gpu2dra_migrate.manifest import objects

@@ -11,12 +11,10 @@ from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.kustomize.changes import Change, as_operations, merged
 from gpu2dra_migrate.kustomize.files import Kustomization
-from gpu2dra_migrate.kustomize.patches import (
-    Patch,
-    aims_at,
+from gpu2dra_migrate.kustomize.patches import Patch, aims_at, patches_of
+from gpu2dra_migrate.kustomize.requests import (
     bare_items,
     is_json6902,
-    patches_of,
     request_pointers,
     says_something,
     without_requests,
@@ -92,20 +90,22 @@ class Ignored(FileError):
 
 
 def strip(
-    node: Kustomization, work: Work, may_change: Callable[[Path], bool], due: list[Wanted]
+    node: Kustomization, work: Work, may_change: Callable[[Path], bool], due: list[Wanted], *, zeros: bool
 ) -> Iterator[Carrier | tuple[Patch, str]]:
     """Yield the patches of `node` with a request that converts; it is gone from them then.
 
     A patch on a request that all objects keep, for a reason of their own, keeps it as well, and comes with the reason.
+    With `zeros` operations that set an amount to 0 are taken for requests, as in patches that are merged.
     Raises FileError, Ignored for a request that is to stay.
     """
     for patch in patches_of(node):
         documents = patch.documents()
         text = work.tree.text(patch.place)
         lines = ignores(text)
+        found = request_pointers(documents, zeros=zeros or not is_json6902(documents))
         requests = []
         renamed = set()
-        for number, where, name in request_pointers(documents) if may_change(patch.place) else ():
+        for number, where, name in found if may_change(patch.place) else ():
             if is_ignored(REQUEST, place_in(text, patch.pointer, patch.text, number, where, node.number)[0], lines):
                 raise Ignored(f"a request of the patch in {patch.place.name} is ignored by a comment")
             about = [each for each in due if aims_at(patch, documents[number], each.before)]

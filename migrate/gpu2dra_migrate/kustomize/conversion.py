@@ -10,13 +10,14 @@ from gpu2dra import Context, Keep, Options
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.kustomize.carrier import Carrier, Ignored, strip
-from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.layer import Layer
 from gpu2dra_migrate.kustomize.patches import generator_files, patches_of
 from gpu2dra_migrate.kustomize.problem import Problem
 from gpu2dra_migrate.kustomize.program import BuildError
 from gpu2dra_migrate.kustomize.renames import follow, renames_in
+from gpu2dra_migrate.kustomize.requests import is_json6902, request_pointers
 from gpu2dra_migrate.kustomize.square import Key, State, Wanted, states, wanted
 from gpu2dra_migrate.kustomize.tree import NotPartOfRun, Tree
 from gpu2dra_migrate.kustomize.unproven import held_back, unproven
@@ -66,24 +67,37 @@ class Conversion:
         self._special = patch_files.union(path for node in self._nodes for path in generator_files(node))
         self._options = next(iter(editable.values()))
         self._due: dict[Path, dict[Key, Wanted]] = {}
-        self._failed = False
+        self._failed = self._zeros = False
         self._context = Context()
         self.outcome = Outcome()
 
     def run(self) -> Outcome:
         """Convert, and take back what does not commute, until all that is left does."""
         self._build_before()
+        start = dict(self.outcome.frozen), dict(self.outcome.problems)
         frozen = -1
         while frozen < len(self.outcome.frozen):
             frozen, self._failed = len(self.outcome.frozen), False
             self._attempt()
             if not self._failed:
                 return self.outcome
+            if not self._zeros and self._sets_zero():
+                self._zeros, frozen = True, -1
+                self.outcome.frozen, self.outcome.problems = start
         for one in self._members:
             self._fail(one, Problem("DRA437", "No conversion was found that commutes with the build."))
         self._attempt()
         self.outcome.texts = {}
         return self.outcome
+
+    def _sets_zero(self) -> bool:
+        """Whether an operation sets an amount to 0, which fails once the request of the base is gone."""
+        patches = [patch.documents() for node in self._nodes for patch in patches_of(node)]
+        return any(
+            len(list(request_pointers(each, zeros=True))) > len(list(request_pointers(each)))
+            for each in patches
+            if is_json6902(each)
+        )
 
     def _build_before(self) -> None:
         """Build what can be built; where nothing can, what is not right by construction stays as it is."""
@@ -150,7 +164,8 @@ class Conversion:
         for node in self._nodes:
             self._strip(node, work)
         self._settle(work)
-        outcome.texts = dict(self._tree.changed)
+        changed = self._tree.changed.items()
+        outcome.texts = {path: text for path, text in changed if not path.exists() or text != text_of(path)}
 
     def _settle(self, work: Work) -> None:
         """Make patches say what each kustomization lacks, bases first."""
@@ -171,7 +186,7 @@ class Conversion:
         try:
             if names:
                 follow(node, work, names, lambda path: path not in self.outcome.frozen)
-            for found in strip(node, work, self._may_change, self._due_of(node)):
+            for found in strip(node, work, self._may_change, self._due_of(node), zeros=self._zeros):
                 if isinstance(found, Carrier):
                     self.outcome.carriers.append(found)
                 else:

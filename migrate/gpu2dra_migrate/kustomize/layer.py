@@ -16,6 +16,7 @@ from gpu2dra_migrate.kustomize.patches import patches_of
 from gpu2dra_migrate.kustomize.problem import Problem
 from gpu2dra_migrate.kustomize.program import BuildError
 from gpu2dra_migrate.kustomize.references import namespace_targets
+from gpu2dra_migrate.kustomize.requests import is_zero
 from gpu2dra_migrate.kustomize.square import Key, State, Wanted, is_ours, key_of, states
 from gpu2dra_migrate.kustomize.work import Work
 from gpu2dra_migrate.manifest import describe
@@ -186,20 +187,20 @@ def _is_in(change: Change, names: set[str]) -> bool:
 def _asks(change: Change) -> bool:
     """Whether a change would put a legacy request back."""
     last = change.way[-1]
-    if change.gone:
-        return False
-    return bool(legacy_resource(last)) or any(legacy_resource(key) for key in _keys(change.value))
+    return not change.gone and any(
+        legacy_resource(key) and not is_zero(amount) for key, amount in _pairs(last, change.value)
+    )
 
 
-def _keys(value: Any) -> Iterator[str]:
+def _pairs(key: Any, value: Any) -> Iterator[tuple[Any, Any]]:
+    yield key, value
     if isinstance(value, dict):
-        for key, inner in value.items():
-            if key not in WHOLE:
-                yield str(key)
-                yield from _keys(inner)
+        for name, inner in value.items():
+            if name not in WHOLE:
+                yield from _pairs(name, inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _keys(inner)
+            yield from _pairs("", inner)
 
 
 def _without_claims(value: Any) -> Any:

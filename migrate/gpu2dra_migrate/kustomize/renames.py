@@ -9,7 +9,8 @@ from gpu2dra import Context
 from gpu2dra.templates import WORKLOAD_ANNOTATION
 from gpu2dra_migrate.kustomize.changes import edits_between
 from gpu2dra_migrate.kustomize.files import Kustomization
-from gpu2dra_migrate.kustomize.patches import patches_of, request_pointers
+from gpu2dra_migrate.kustomize.patches import patches_of
+from gpu2dra_migrate.kustomize.requests import request_pointers
 from gpu2dra_migrate.kustomize.texts import with_documents, with_inline_patch
 from gpu2dra_migrate.kustomize.work import Work
 from gpu2dra_migrate.manifest import objects, with_neighbours

@@ -12,7 +12,8 @@ from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.kustomize.conversion import STAND_IN, Outcome
 from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
-from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields, request_pointers
+from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields
+from gpu2dra_migrate.kustomize.requests import request_pointers
 from gpu2dra_migrate.kustomize.texts import place_in
 from gpu2dra_migrate.manifest import Located, describe
 from gpu2dra_migrate.surroundings import Surroundings
@@ -114,7 +115,9 @@ class Report:
 
     def _covered(self, path: Path) -> tuple[str, ...]:
         """Return the JSON Pointers of a file below which this module tells about requests itself."""
-        patches = [patch for patch in self._patches.get(path, ()) if any(request_pointers(patch.documents()))]
+        patches = [
+            patch for patch in self._patches.get(path, ()) if any(request_pointers(patch.documents(), zeros=True))
+        ]
         replaced = replaced_fields(self._nodes[path]) if path in self._nodes else ()
         return (*(patch.pointer for patch in patches), *replaced)
 
