@@ -19,6 +19,7 @@ from corpus.tree import Corpus, settings
 from gpu2dra import CODES, Severity
 from gpu2dra_migrate.manifest import CONVERSIONS
 from gpu2dra_migrate.runner import run
+from gpu2dra_migrate.search.discover import may_hold_legacy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -181,6 +182,7 @@ def share_of(corpus: Corpus) -> Share:
 
 def figures_of(corpus: Corpus) -> list[str]:
     """By file and, since a few repositories hold most files, by repository."""
+    holding = [name for name in corpus.results if may_hold_legacy((corpus.before / name).read_text("utf-8", "replace"))]
     converted = {name for name, result in corpus.results.items() if result.requests}
     told = [name for name, result in corpus.results.items() if result.findings and not result.changed]
     codes: dict[str, set[Path]] = defaultdict(set)
@@ -191,7 +193,7 @@ def figures_of(corpus: Corpus) -> list[str]:
                 codes[code].add(name)
     requests = sum(result.requests for result in corpus.results.values())
     return [
-        f"{len(corpus.results)} files of {repositories(corpus.results)} repositories hold a search term,",
+        f"{len(holding)} files of {repositories(holding)} repositories hold a search term,",
         f"{len(converted)} files of {repositories(converted)} repositories converted ({requests} requests),",
         f"{len(told)} files of {repositories(told)} repositories only reported; findings beside the conversions:",
         *(
