@@ -6,7 +6,10 @@ import base64
 import json
 import socket
 import ssl
+from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,9 +17,11 @@ import pytest
 from controlplane import build
 from controlplane.client import Object, wait_for
 from controlplane.cluster import Options
+from controlplane.helm import one
 from controlplane.installation import Installation, templates
 from controlplane.testbed import add_namespace
 from controlplane.webhook_process import Replica
+from gpu2dra_webhook.room import ROOM, weight
 from webhook.server import hostile
 from webhook.server.running import PATIENCE, SERVICE, Client, body, pod
 
@@ -46,13 +51,18 @@ def replica(installation: Installation) -> Iterator[Replica]:
         yield started
 
 
-@pytest.fixture
-def client(installation: Installation, replica: Replica) -> Iterator[Client]:
+def connect(installation: Installation, replica: Replica) -> Client:
     """Return a connection to the port of the replica."""
     bundle = installation.configuration()["webhooks"][0]["clientConfig"]["caBundle"]
     context = ssl.create_default_context(cadata=base64.b64decode(bundle).decode())
     plain = socket.create_connection(("127.0.0.1", replica.port), timeout=PATIENCE)
-    with Client(context.wrap_socket(plain, server_hostname=SERVICE)) as connected:
+    return Client(context.wrap_socket(plain, server_hostname=SERVICE))
+
+
+@pytest.fixture
+def client(installation: Installation, replica: Replica) -> Iterator[Client]:
+    """Return a connection that ends with the test."""
+    with connect(installation, replica) as connected:
         yield connected
 
 
@@ -133,3 +143,28 @@ def test_nothing_that_hostile_reviews_say_is_sent_to_the_api_server(
     assert caused(installation, before) == wanted
     assert templates(installation.plane.client, VICTIM) == set()
     assert replica.metric("gpu2dra_errors_total") == 0
+
+
+def test_reviews_that_wait_together_take_no_more_memory_than_the_container_has(
+    installation: Installation, replica: Replica, client: Client
+) -> None:
+    """Each is as large as one may be, and waits for a namespace that nobody has made."""
+    value = hostile.SMALL_VALUES[3]
+    whole = hostile.filled(value, hostile.MEBIBYTE)
+    size = int(0.95 * hostile.MEBIBYTE * (ROOM // 2) / weight(whole))
+
+    def send(number: int) -> tuple[int, Any]:
+        with connect(installation, replica) as connection:
+            return post(connection, hostile.filled(value, size, namespace=f"nobodys-{number}"))
+
+    with ThreadPoolExecutor(24) as pool:
+        sent = [pool.submit(send, number) for number in range(48)]
+        # An ordinary one goes through all the while.
+        asked = [post(client, body(owned(number), namespace=VICTIM)) for number in range(100)]
+        answers = Counter(future.result() for future in sent)
+    assert set(asked) == {(200, "not-opted-in")}
+    assert answers.keys() == {(200, "namespace-unknown"), (503, "")}
+    limit = one(list(installation.objects), "Deployment")["spec"]["template"]["spec"]["containers"][0]["resources"]
+    assert limit["limits"]["memory"] == "256Mi"
+    status = Path(f"/proc/{replica.pid}/status").read_text()
+    assert next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) < 256 * 1024

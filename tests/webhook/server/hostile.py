@@ -80,8 +80,8 @@ SMALL_VALUES: Sequence[bytes] = (b"{}", b"[]", b'{"":0}', b'{"":{"":{"":{"":{"":
 """Of which seven mebibytes take hundreds when they are decoded."""
 
 
-def filled(value: bytes, size: int) -> bytes:
+def filled(value: bytes, size: int, **fields: Any) -> bytes:
     """Return a review of about `size` bytes whose pod has a list of this value again and again."""
-    frame = body(pod(x="HERE"))
+    frame = body(pod(x="HERE"), **fields)
     count = (size - len(frame)) // (len(value) + 1)
     return frame.replace(b'"HERE"', b"[%s]" % b",".join([value] * count))
