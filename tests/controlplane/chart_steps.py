@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from controlplane import workloads
+from controlplane import gpus, workloads
 from controlplane.chart_walk import OPTED_IN, Walk
 from controlplane.client import MERGE_PATCH, Object, wait_for
 from controlplane.testbed import add_namespace
@@ -78,6 +78,30 @@ def an_unused_template_goes(walk: Walk) -> None:
     (unused,) = set(walk.templates()) - before
     walk.plane.client.delete(stored)
     wait_for("a template that no pod names is gone", lambda: unused not in walk.templates(), deadline=60)
+
+
+def a_policy_is_taken_and_given_up(walk: Walk, values: Object) -> None:
+    """Give the release of these values a policy for shares, then none; the replicas run on."""
+    client = walk.plane.client
+    client.create(gpus.device_class("share.example.com", "gpu"))
+    policy = {
+        "apiVersion": "gpu2dra.dev/v1alpha1",
+        "kind": "ConversionPolicy",
+        "devices": [{"name": "share", "deviceClassName": "share.example.com"}],
+        "rules": [{"match": {"resources": [f"{GPU}.shared"]}, "device": "share"}],
+    }
+
+    def converted() -> bool:
+        asking = container("main", 1, f"{GPU}.shared")
+        return is_converted(walk.create(pod(f"share-{time.monotonic_ns()}", asking)))
+
+    assert not converted()
+    walk.upgrade(values | {"policy": policy})
+    walk.mount_policy()
+    wait_for("the policy holds", converted)
+    walk.upgrade(values)
+    walk.mount_policy()
+    wait_for("it holds no more", lambda: not converted())
 
 
 def a_mark_of_a_template_is_taken_off(walk: Walk, template: str) -> None:

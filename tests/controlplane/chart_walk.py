@@ -73,14 +73,18 @@ class Walk:
         client = self.plane.client
         spec = client.read(one(self.manifest(), "Deployment"))["spec"]["template"]["spec"]
         service = client.get("v1", "Service", RELEASE, NAMESPACE)["spec"]
-        policy = client.get("v1", "ConfigMap", f"{RELEASE}-policy", NAMESPACE)
         return Replicas(
             self.plane,
             f"{service['clusterIP']}:{service['ports'][0]['port']}",
             self.plane.service_account_kubeconfig(NAMESPACE, spec["serviceAccountName"]),
-            with_policy(self.plane, spec["containers"][0]["args"], policy),
+            self.mount_policy(spec["containers"][0]["args"]),
             {"GPU2DRA_WEBHOOK_NAMESPACE": NAMESPACE},
         )
+
+    def mount_policy(self, arguments: Sequence[str] = ()) -> list[str]:
+        """Do what a kubelet does with the policy's ConfigMap; return the arguments, which name the file, for it."""
+        policy = self.plane.client.get("v1", "ConfigMap", f"{RELEASE}-policy", NAMESPACE)
+        return with_policy(self.plane, arguments, policy)
 
     def test(self, replica: Replica) -> subprocess.CompletedProcess[str]:
         """Run what the pod of `helm test` runs, on a replica instead of the Service."""

@@ -48,6 +48,7 @@ def test_from_install_to_uninstall_with_the_rights_of_the_chart(walk: Walk) -> N
         chart_steps.a_claim_of_the_pods_own_is_looked_at(walk)
         chart_steps.a_missing_template_comes_back(walk, pods[0], template)
         chart_steps.an_unused_template_goes(walk)
+        chart_steps.a_policy_is_taken_and_given_up(walk, {"extraArgs": SHORT})
         the_authority_is_exchanged(walk)
 
         walk.upgrade({"webhook": {"timeoutSeconds": 7}, "extraArgs": [*SHORT, "--log-level=debug"]})

@@ -170,7 +170,8 @@ def with_policy(plane: ControlPlane, arguments: Sequence[str], policy: Object) -
     folder = plane.folder / "policy"
     folder.mkdir(exist_ok=True)
     for name, content in policy["data"].items():
-        (folder / name).write_text(content, encoding="utf-8")
+        (folder / f".{name}").write_text(content, encoding="utf-8")
+        (folder / f".{name}").replace(folder / name)  # at once, as the kubelet exchanges what it mounts
     return [argument.replace(_POLICY_MOUNT, str(folder)) for argument in arguments]
 
 
