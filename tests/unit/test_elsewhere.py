@@ -878,3 +878,15 @@ def test_another_scheduler_of_a_modelservice(where: str) -> None:
     values = ROLES.replace("decode:\n", where, 1) if where.startswith("decode") else where + ROLES
     assert codes(convert(release("llm-d-modelservice", values), Options())) == ["DRA206"]
     assert convert(release("llm-d-modelservice", values), Options(schedulers=frozenset({"other"}))).text is not None
+
+
+def test_what_a_ray_group_has_counts() -> None:
+    group = "  tolerations: [{operator: Exists}]\n  resourceClaims: [{name: gpu}]\n  rayStartParams: {}\n"
+    changed = values_of(convert(release("ray-cluster", RAY + group), Options()))["worker"]
+    assert changed["tolerations"] == [{"operator": "Exists"}]
+    assert [claim["name"] for claim in changed["resourceClaims"]] == ["gpu", "gpu-2"]
+    assert changed["rayStartParams"] == {"num-gpus": "1"}
+    sized = RAY + '  rayStartParams: {num-gpus: "4", block: "true"}\n'
+    assert values_of(convert(release("ray-cluster", sized), Options()))["worker"]["rayStartParams"]["num-gpus"] == "4"
+    skipped = convert(release("ray-cluster", RAY + "  nodeSelector: {nvidia.com/gpu.product: A-SHARED}\n"), Options())
+    assert (skipped.text, codes(skipped)) == (None, ["DRA306"])
