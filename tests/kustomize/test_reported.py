@@ -125,6 +125,34 @@ def test_a_component_that_two_overlays_need_differently_stays(kustomize: Kustomi
         assert judge(before, after) == [] or before == after
 
 
+def test_the_patch_of_a_component_that_nobody_uses_stays(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {"big/kustomization.yaml": COMPONENT + "patches: [{path: p.yaml}]\n", "big/p.yaml": merge(4)}
+    done = convert(write(tmp_path, files), kustomize)
+    assert done.changed == set()
+    assert set(done.codes()) == {"DRA409"}
+
+
+@pytest.mark.parametrize(
+    ("text", "builds"),
+    [
+        ("# https://example.com/licence\nnamePrefix: a-\n", True),
+        ("commonAnnotations: {docs: 'https://example.com'}\n", True),
+        ("patches:\n- path: https://example.com/p.yaml\n", False),
+        ("configMapGenerator:\n- {name: c, files: ['a=https://example.com/c.txt']}\n", False),
+    ],
+)
+def test_where_the_network_cannot_be_taken_away_nothing_that_fetches_is_built(
+    kustomize: Kustomize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, builds: bool
+) -> None:
+    monkeypatch.setattr("gpu2dra_migrate.kustomize.unproven.isolated", lambda: False)
+    write(tmp_path, {**BASE, **over(text)})
+    results = list(run([tmp_path], settings(Mode.VERIFY)))
+    told = {
+        located.finding.code for result in results for located in result.findings if result.path.parent.name == "over"
+    }
+    assert told == ({"DRA423"} if builds else {"DRA438"})
+
+
 def test_a_part_of_an_application_alone_stays(kustomize: Kustomize, tmp_path: Path) -> None:
     done = convert(write(tmp_path, SHAPES["merge-file"].files), kustomize, "base")
     assert done.changed == set()

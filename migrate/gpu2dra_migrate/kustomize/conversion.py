@@ -101,6 +101,7 @@ class Conversion:
 
     def _build_before(self) -> None:
         """Build what can be built; where nothing can, what is not right by construction stays as it is."""
+        self._tree.build_all([one for one in self._members if not one.component])
         for one in self._members:
             if one.component:
                 continue

@@ -131,7 +131,9 @@ def _aligned(one: Kustomization, work: Work, have: Sequence[Object]) -> dict[Key
     if not any(data.get(key) for key in _CHANGING):
         return itself
     try:
-        ordered = work.tree.probe(one, json.dumps({key: value for key, value in data.items() if key != "sortOptions"}))
+        ordered = have
+        if data.get("sortOptions"):
+            ordered = work.tree.probe(one, json.dumps({key: data[key] for key in data if key != "sortOptions"}))
         plain = work.tree.probe(one, json.dumps({key: value for key, value in data.items() if key not in _CHANGING}))
     except BuildError:
         return itself

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpu2dra_migrate.kustomize.files import Kustomization, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
@@ -25,6 +25,17 @@ _TOUCHES = re.compile(
 """What a patch says that may change a conversion although it names no legacy resource."""
 
 
+_FETCHED = (
+    "path",
+    "files",
+    "envs",
+    "env",
+    "crds",
+    "configurations",
+    "patchesStrategicMerge",
+    "resources",
+    "components",
+)
 _URL = re.compile(r"https?://|git::|ssh://")
 
 
@@ -46,9 +57,21 @@ def unbuildable(graph: Graph, one: Kustomization) -> str:
         return "it would fetch from elsewhere"
     if field := graph.foreign(one):
         return f"{field} would run other programs"
-    if not isolated() and any(_URL.search(inner.text) for inner in graph.closure(one)[0]):
+    if not isolated() and any(_URL.search(path) for inner in graph.closure(one)[0] for path in _paths(inner.data)):
         return "it may fetch from elsewhere, and this system cannot take the network away from it"
     return ""
+
+
+def _paths(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the strings of a kustomization that are paths: kustomize would fetch what is a URL among them."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _paths(inner, key)
+    elif isinstance(value, str) and key in _FETCHED:
+        yield value
 
 
 def held_back(graph: Graph, one: Kustomization) -> Iterator[Path]:
