@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpu2dra import Finding
 from gpu2dra.codes import finding
+from gpu2dra_migrate.config import find_config
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of, text_of
@@ -102,8 +103,11 @@ class KustomizeGroup:
         return outcome
 
     def _may_write(self, path: Path) -> bool:
+        """Whether a file is part of the run: named, or below a folder of it and not left out by the configuration."""
+        if path in self._jobs:
+            return True
         within = next(iter(self._jobs.values())).within
-        return path in self._jobs or any(path.is_relative_to(root) for root in within)
+        return any(path.is_relative_to(root) for root in within) and find_config(path.parent).selects(path)
 
     def _told_as(self, file: Path) -> Path:
         """Return the path by which the run knows a file."""
