@@ -29,6 +29,7 @@ _VALUES = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
 _OWN = re.compile(r"Chart\.yaml|requirements\.yaml|values\.schema(?:\..*)?\.json|.*values.*\.ya?ml", re.IGNORECASE)
 _YAML = (".yaml", ".yml")
 _FILES = re.compile(r"\.Files\.[A-Z]\w+\s+\(?(?:printf\s+)?[\"`]([^\"`\n]+)[\"`]")
+_MANIFEST = re.compile(r"^kind:\s", re.MULTILINE)
 _LARGEST = 4 * 1024 * 1024
 _TELLING = 2
 """Top-level keys that a values file has to share with a chart to be taken for its own where there are several."""
@@ -37,8 +38,8 @@ _TELLING = 2
 def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
     """Yield a group for each chart that has a file among `jobs`; a subchart in a `charts` folder goes with its parent.
 
-    Values files elsewhere in the repository that are clearly for one of the charts go with it as well. A packed chart
-    that no other chart holds is a group of its own.
+    Values files elsewhere in the repository that are clearly for one of the charts, by their keys, go with it as well.
+    A packed chart that no other chart holds is a group of its own.
     """
     charts: dict[Path, list[Job]] = {}
     rest: list[Job] = []
@@ -148,7 +149,11 @@ def _is_for(own: frozenset[str], keys: frozenset[str], *, alone: bool) -> bool:
 
 
 def _top_level(path: Path) -> frozenset[str]:
-    data = first_mapping(_text(path))
+    """Return the keys of a file of values; none of what is a manifest."""
+    text = _text(path)
+    if _MANIFEST.search(text):  # most are, and need not be parsed for that
+        return frozenset()
+    data = first_mapping(text)
     return frozenset() if {"apiVersion", "kind"} <= data.keys() else frozenset(map(str, data))
 
 
