@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from gpu2dra_migrate.kustomize.files import CHARTS, LAYERS, PLUGINS, Kustomization, kustomization_in
-from gpu2dra_migrate.search.discover import may_hold_legacy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -82,12 +81,6 @@ class Graph:
         """Return a field by which other programs or charts would take part in the build of `one`, or nothing."""
         fields = (*PLUGINS, *CHARTS)
         return next((key for inner in self.closure(one)[0] for key in fields if inner.data.get(key)), "")
-
-    def holds_legacy(self, one: Kustomization, texts: dict[Path, str]) -> bool:
-        """Whether a file that makes up `one` names a legacy resource; `texts` are those that do."""
-        return any(
-            file in texts or may_hold_legacy(inner.text) for inner in self.closure(one)[0] for file in (inner.file,)
-        ) or any(file in texts for file in self.closure(one)[1])
 
     def connected(self, chosen: Iterable[Kustomization]) -> list[list[Kustomization]]:
         """Return `chosen` in sets that share no kustomization and no file, each in building order."""

@@ -103,12 +103,6 @@ def resolved(obj: Object, templates: Mapping[tuple[str, str], Object]) -> Object
     return patched(copied(obj), operations) if operations else obj
 
 
-def unresolved(obj: Object, templates: Mapping[tuple[str, str], Object]) -> list[str]:
-    """Return the templates that an object names and nobody has."""
-    namespace = pods_namespace(obj)
-    return [name for _, name in claim_pointers(obj) if (namespace, name) not in templates]
-
-
 def states(have: Sequence[Object], due: Mapping[Key, Wanted]) -> dict[Key, State]:
     """Return the state of each object that was built before; what is new besides templates of ours is wrong, too.
 
