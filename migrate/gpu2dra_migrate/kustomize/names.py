@@ -60,8 +60,7 @@ class Names:
         for template in due.plan.templates:
             named[key_of(template)[3]] = self._name_of(template, obj, stem, shared=shared)
         operations = [replace(path, named[name]) for path, name in claim_pointers(due.after) if name in named]
-        result: Object = patched(copied(due.after), operations)
-        return result
+        return self.plain(patched(copied(due.after), operations))
 
     def _name_of(self, template: Object, obj: Object, stem: Any, *, shared: bool) -> str:
         """Return the name of a template that is there, or that will be."""

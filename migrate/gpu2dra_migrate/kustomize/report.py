@@ -138,11 +138,13 @@ class Report:
         lines = ignores(text)
         requests = self._requests.get(patch.key, ())
         told: set[tuple[int, int]] = set()
-        for number, where, name in request_pointers(documents):
+        checking = mode is Mode.CHECK
+        for number, where, name in request_pointers(documents, removals=not checking):
             line, column = place_in(text, patch.pointer, patch.text, number, where, patch.owner.number)
-            converts = (number, where, name) in requests or (
-                mode is Mode.CHECK and patch.place not in self._outcome.frozen
-            )
+            known = (number, where, name) in requests
+            converts = known or (checking and patch.place not in self._outcome.frozen)
+            if known and patch.place not in self._outcome.texts:
+                continue  # it says what it has to
             code = _PATCH if converts else _LEFT_PATCH
             if is_ignored(code, line, lines):
                 result.ignored += 1

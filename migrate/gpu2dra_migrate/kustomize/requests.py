@@ -17,11 +17,13 @@ def is_json6902(documents: list[Any]) -> bool:
     return len(documents) == 1 and isinstance(documents[0], list)
 
 
-def request_pointers(documents: list[Any], *, zeros: bool = False) -> Iterator[tuple[int, str, str]]:
+def request_pointers(
+    documents: list[Any], *, zeros: bool = False, removals: bool = True
+) -> Iterator[tuple[int, str, str]]:
     """Yield document, JSON Pointer and resource name of each legacy request that a patch sets, changes or removes.
 
-    An amount of 0 asks for nothing (rule R2) and counts with `zeros` only. In a list of operations the pointer is that
-    of an operation whose path names the resource, or of a key inside its value.
+    An amount of 0 asks for nothing (rule R2) and counts with `zeros` only, what takes one away with `removals`. In a
+    list of operations the pointer is that of an operation whose path names the resource, or of a key inside its value.
     """
     if is_json6902(documents):
         found = (
@@ -33,7 +35,7 @@ def request_pointers(documents: list[Any], *, zeros: bool = False) -> Iterator[t
     else:
         found = ((number, *each) for number, document in enumerate(documents) for each in _in_value(document, "", ()))
     for number, where, name, amount in found:
-        if zeros or not is_zero(amount):
+        if (zeros or not is_zero(amount)) and (removals or amount is not None):
             yield number, where, name
 
 
