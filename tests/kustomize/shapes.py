@@ -330,6 +330,11 @@ SHAPES: dict[str, Shape] = {
                         + "      tolerations: [{key: dedicated, operator: Exists}]\n")},
         {"base": ONE, "over": ONE},
     ),
+    "tolerations-replaced-by-a-later-patch": Shape(
+        {**BASE, **over("patches:\n- path: p.yaml\n- path: q.yaml\n" + TARGET, p=merge(4),
+                        q=op("add", "[{key: z, operator: Exists}]", "/spec/template/spec/tolerations"))},
+        {"base": ONE, "over": FOUR},
+    ),
     "containers-replaced": Shape(
         {**BASE, **over("patches:\n" + inline(op("replace", "[{name: other, image: x}]", LIMIT.partition("/0/")[0]))
                         + TARGET)},

@@ -24,6 +24,8 @@ from gpu2dra_migrate.text.emit import documents_text
 
 _ROUNDS = 8
 """Each round adds what the one before has shown to be missing: claims, then a namespace of their templates."""
+_PATIENCE = 3
+"""Rounds after which a patch of our own, behind all others, says what another one overrides."""
 _STRATEGIC = ("", "apps", "batch")
 """Groups whose objects kustomize merges by the names of their containers."""
 
@@ -43,19 +45,20 @@ class Layer:
         keys = {patch.key for node in nodes for patch in patches_of(node)}
         self._carriers = [carrier for carrier in carriers if carrier.patch.key in keys]
         self._nodes = nodes
+        self._own: dict[str, Any] = {}
 
     def settle(self) -> Problem | None:
         """Change patches and lists until the square commutes; return why that is not possible."""
         wrong: list[Key] = []
         try:
-            for _ in range(_ROUNDS):
+            for number in range(_ROUNDS):
                 have = self._work.tree.after(self._one)
                 found = states(have, self._due)
                 wrong = [key for key, state in found.items() if state is State.WRONG]
                 if not wrong and not self._fill(have, found):
                     return None
                 if wrong:
-                    self._fix(have, wrong)
+                    self._fix(have, wrong, alone=number > _PATIENCE)
         except BuildError as error:
             return Problem("DRA437", f"Would not build any more: {error}")
         except (_Cannot, FileError) as error:
@@ -95,25 +98,25 @@ class Layer:
                         raise _Cannot(f"the patch of {describe(obj)} would say nothing any more; remove it")
         return filled
 
-    def _fix(self, have: list[Any], wrong: list[Key]) -> None:
-        """Add what is missing for the objects `wrong`; raise _Cannot."""
+    def _fix(self, have: list[Any], wrong: list[Key], *, alone: bool) -> None:
+        """Add what is missing for the objects `wrong`, with `alone` in patches of our own; raise _Cannot."""
         built = {key_of(obj): obj for obj in have}
         names = Names(self._one, self._work, have)
         asked: dict[tuple[int, int], list[tuple[Object, Object]]] = {}
-        alone: list[tuple[Object, Object]] = []
+        rest: list[tuple[Object, Object]] = []
         for key in wrong:
             obj, due = built.get(key), self._due.get(key)
             if obj is None or due is None:
                 raise _Cannot(f"{_named([key])} would {'come' if due is None else 'go'}")
             places = [(n, number) for n, carrier in enumerate(self._carriers) for number in carrier.about(obj)]
-            if places:
+            if places and not alone:
                 asked.setdefault(places[-1], []).append((obj, due.before))
             else:
-                alone.append((obj, due.before))
+                rest.append((obj, due.before))
         for (position, number), pairs in asked.items():
             if not self._by_carrier(self._carriers[position], number, pairs, names):
-                alone += pairs
-        for obj, _ in alone:
+                rest += pairs
+        for obj, _ in rest:
             self._by_new_patch(obj, names)
 
     def _by_carrier(self, carrier: Carrier, number: int, pairs: list[tuple[Object, Object]], names: Names) -> bool:
@@ -147,11 +150,13 @@ class Layer:
         api_version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
         group, _, version = api_version.rpartition("/")
         if group in _STRATEGIC and all(change.named for change in wanted):
-            head = {"apiVersion": api_version, "kind": kind, "metadata": plain}
-            self._work.add_patch(self._one, name, {}, documents_text([merged(head, wanted)]))
+            head = self._own.get(name, {"apiVersion": api_version, "kind": kind, "metadata": plain})
+            self._own[name] = merged(head, wanted)
+            self._work.add_patch(self._one, name, {}, documents_text([self._own[name]]))
             return
         target = {**({"group": group} if group else {}), "version": version, "kind": kind, "name": plain["name"]}
-        self._work.add_patch(self._one, name, {"target": target}, documents_text([as_operations(have, wanted)]))
+        self._own[name] = [*self._own.get(name, ()), *as_operations(have, wanted)]
+        self._work.add_patch(self._one, name, {"target": target}, documents_text([self._own[name]]))
 
     def _missing(
         self, obj: Object, names: Names, owner: Kustomization, stem: Any, *, shared: bool = False
