@@ -10,7 +10,7 @@ from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.runner import Mode, run
 from gpu2dra_migrate.session import Flags, execute
 from kustomize.shapes import BASE, inline, merge, op, over
-from kustomize.trees import convert, judge, settings, write
+from kustomize.trees import convert, judge, read, settings, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +87,31 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(
     done = convert(write(tmp_path, {**BASE, **over(P + "namePrefix: a-\n", p=merge(4))}), kustomize)
     assert done.changed == set()
     assert list(done.codes()) == ["DRA510"]
+
+
+@pytest.mark.parametrize("number", range(4))
+@pytest.mark.parametrize("problem", [KeyboardInterrupt(), SystemExit(143)])
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+def test_what_is_interrupted_is_taken_back(
+    kustomize: Kustomize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, problem: BaseException,
+    *, written: bool,
+) -> None:  # fmt: skip
+    count = 0
+
+    def interrupted(path: Path, text: str) -> None:
+        nonlocal count
+        count += 1
+        if written or count != number + 1:
+            write_text(path, text)
+        if count == number + 1:
+            raise problem
+
+    before = read(write(tmp_path, {**BASE, **over(P, p=merge(4))}))
+    monkeypatch.setattr("gpu2dra_migrate.kustomize.group.write_text", interrupted)
+    with pytest.raises(type(problem)):
+        list(run([tmp_path], settings(Mode.CONVERT)))
+    assert read(tmp_path) == before
+    assert count > number
 
 
 @pytest.mark.parametrize("left_out", ["over/kustomization.yaml", "over/**", "base/**"])

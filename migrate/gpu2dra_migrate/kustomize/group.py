@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from gpu2dra.codes import finding
 from gpu2dra_migrate.config import find_config
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
-from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of
 from gpu2dra_migrate.kustomize.flux import find_flux
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
@@ -118,20 +119,25 @@ class KustomizeGroup:
 
 
 def _write(texts: Mapping[Path, str]) -> Finding | None:
-    """Write files, new ones first; return why that did not work, and then all are as they were."""
-    before: dict[Path, str | None] = {path: text_of(path) if path.exists() else None for path in texts}
-    done: list[Path] = []
-    try:
-        for path in sorted(texts, key=lambda path: before[path] is not None):
-            done.append(path)
-            write_text(path, texts[path])
-    except OSError as error:
-        for path in done:
-            old = before[path]
-            if old is None:
-                path.unlink(missing_ok=True)
-            elif text_of(path) != old:
-                write_text(path, old)
-        reason = f"Could not be written ({error.strerror or error}), and all is as it was; check permissions and space."
-        return finding("DRA510", "", reason)
+    """Write files, new ones first; return why that did not work. Then, or when interrupted, all are as before.
+
+    Taking new files back needs no space on a disk that is full.
+    """
+    with ExitStack() as undo:
+        try:
+            for path in sorted(texts, key=lambda path: path.exists()):
+                undo.callback(_put_back, path, path.read_bytes() if path.exists() else None)
+                write_text(path, texts[path])
+        except OSError as error:
+            why = error.strerror or error
+            reason = f"Could not be written ({why}), and all is as it was; check permissions and space."
+            return finding("DRA510", "", reason)
+        undo.pop_all()
     return None
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink(missing_ok=True)
+    elif path.read_bytes() != data:
+        write_text(path, data.decode("utf-8"))
