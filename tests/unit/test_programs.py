@@ -83,7 +83,11 @@ def gone(pid: int) -> bool:
 def test_an_interrupt_ends_it(tmp_path: Path, root: Path) -> None:
     started = tmp_path / "started"
     inner = f"import os, time; open({str(started)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
-    outer = f"import sys; from gpu2dra_migrate.programs import run; run([sys.executable, '-c', {inner!r}])"
+    outer = (
+        "import signal, sys\nfrom gpu2dra_migrate.programs import run\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have these tests ignore it\n"
+        f"run([sys.executable, '-c', {inner!r}])"
+    )
     environment = {**os.environ, "PYTHONPATH": f"{root}{os.pathsep}{root / 'migrate'}"}
     process = subprocess.Popen([sys.executable, "-c", outer], env=environment, stderr=subprocess.DEVNULL)
     while not (started.exists() and started.read_text()):
