@@ -32,6 +32,7 @@ replacements:
   - select: {kind: Deployment}
     fieldPaths: ['spec.template.spec.containers.0.resources.limits.[nvidia.com/gpu]']
 """
+RESOURCES = "/spec/template/spec/containers/0/resources"
 SCHEDULER = "/spec/template/spec/schedulerName"
 FOLDED = inline(op("replace", 4), "- patch: >-").replace("\n      ", "\n\n      ")
 LEFT = {
@@ -175,6 +176,50 @@ def test_without_kustomize_what_is_right_by_construction_converts(
     codes = [located.finding.code for result in results for located in result.findings]
     assert codes.count("DRA436") == 1
     assert (codes.count("DRA409"), codes.count("DRA410")) == (1, 2)
+
+
+OVERLAYS = {
+    "adds-resources": "patches:\n" + inline(op("add", "{limits: {cpu: 1}}", RESOURCES)) + TARGET,
+    "removes-resources": "patches:\n" + inline(op("remove", None, RESOURCES)) + TARGET,
+    "takes-resources-away": "patches:\n" + inline(workload(None) + "        resources: null\n"),
+    "json-with-a-comma": "patches:\n" + inline(f'[{{"path": "{RESOURCES}", "op": "remove"}}]\n') + TARGET,
+    "moves-one": "patches:\n" + inline(op("add", "x", "/metadata/namespace")) + TARGET,
+    "names-everything": "patches:\n" + inline(op("add", "{}", "/metadata/annotations")) + "  target: {name: '.*'}\n",
+    "names-templates": "patches:\n" + inline(op("replace", "z", "/metadata/name"))
+    + "  target: {kind: ResourceClaimTemplate}\n",
+    "replaces-a-namespace": "replacements:\n- source: {kind: Deployment, fieldPath: metadata.name}\n"
+    "  targets: [{select: {kind: Deployment}, fieldPaths: [metadata.namespace]}]\n",
+    "transformers": "transformers: [t.yaml]\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OVERLAYS)
+def test_without_kustomize_what_an_overlay_may_undo_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", "")
+    files = {**BASE, **over(OVERLAYS[name])}
+    list(run([write(tmp_path, files)], settings(Mode.CONVERT)))
+    assert read(tmp_path) == files
+
+
+def test_without_kustomize_what_only_stands_beside_a_chart_converts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", "")
+    files = {**BASE, **over("helmCharts: [{name: c}]\nimages: [{name: vllm, newTag: v2}]\n")}
+    list(run([write(tmp_path, files)], settings(Mode.CONVERT)))
+    assert "nvidia.com/gpu:" not in (tmp_path / "base" / "deploy.yaml").read_text()
+
+
+def test_every_file_that_stays_without_kustomize_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GPU2DRA_KUSTOMIZE", "")
+    write(tmp_path, {f"{top}/{name}": text for top in "xy" for name, text in SHAPES["prefix"].files.items()})
+    results = list(run([tmp_path], settings(Mode.CONVERT)))
+    told = [each.finding for result in results for each in result.findings]
+    assert [each.code for each in told if each.code == "DRA436"] == ["DRA436"]
+    left = [each.message for each in told if each.code == "DRA410"]
+    assert ["kustomize is not on PATH" in message for message in left] == [True, True]
 
 
 LABEL = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: vllm, labels: {a: b}}\n"

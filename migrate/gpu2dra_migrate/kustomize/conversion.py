@@ -37,7 +37,8 @@ class Outcome:
 
     `texts` holds each file that changes or is new with its text, `conversions` the resource files that convert,
     `carriers` the patches that do. `frozen` says for each file that stays as it is because of a kustomization which
-    one, `problems` what is wrong with a kustomization, `proven` which squares commute, `refusals` why patches stay.
+    one, `problems` what is wrong with a kustomization (`said`: where the run has told that already), `proven` which
+    squares commute, `refusals` why patches stay.
     """
 
     texts: dict[Path, str] = field(default_factory=dict)
@@ -45,6 +46,7 @@ class Outcome:
     carriers: list[Carrier] = field(default_factory=list)
     frozen: dict[Path, Path] = field(default_factory=dict)
     problems: dict[Path, Problem] = field(default_factory=dict)
+    said: set[Path] = field(default_factory=set)
     proven: list[Path] = field(default_factory=list)
     refusals: dict[tuple[Path, str], str] = field(default_factory=dict)
 

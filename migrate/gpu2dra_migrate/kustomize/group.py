@@ -75,10 +75,11 @@ class KustomizeGroup:
         nodes = {node.folder: node for one in self._members for node in self._graph.closure(one)[0]}
         report = Report(list(nodes.values()), outcome, self._surroundings, self._told_as)
         if self._mode is Mode.VERIFY:
-            for file in sorted({*outcome.problems, *outcome.proven}):
+            for file in sorted({*outcome.problems.keys() - outcome.said, *outcome.proven}):
                 yield FileResult(self._told_as(file), list(report.problems(file)))
             return
-        files = sorted({*self._jobs, *outcome.problems, *outcome.proven, *filter(report.old, outcome.texts)})
+        told = outcome.problems.keys() - outcome.said
+        files = sorted({*self._jobs, *told, *outcome.proven, *filter(report.old, outcome.texts)})
         results = [report.result(file, self._told_as(file), self._jobs.get(file), self._mode) for file in files]
         if self._mode is Mode.CONVERT and (problem := _write(outcome.texts)):
             results = [FileResult(self._told_as(self._members[-1].file), [Located(problem, 0, 0, "")])]
@@ -99,7 +100,7 @@ class KustomizeGroup:
                 outcome.problems |= conversion.verify()
         for file in [file for file, problem in outcome.problems.items() if problem.code == _ABSENT]:
             if self._said:
-                del outcome.problems[file]
+                outcome.said.add(file)
             self._said.add(_ABSENT)
         return outcome
 

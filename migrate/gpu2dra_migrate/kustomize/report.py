@@ -77,7 +77,8 @@ class Report:
 
     def problems(self, path: Path) -> Iterator[Located]:
         """Yield what is wrong with the kustomization in a file."""
-        if problem := self._outcome.problems.get(path):
+        problem = self._outcome.problems.get(path)
+        if problem and path not in self._outcome.said:
             yield Located(finding(problem.code, "", problem.message), 0, 0, "")
         if path in self._outcome.proven and (problem is None or problem.code == STAND_IN):
             message = "Building it converted gives what converting its build gives."

@@ -6,10 +6,12 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from gpu2dra.templates import KIND as TEMPLATE
 from gpu2dra_migrate.kustomize.files import Kustomization, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.patches import Patch, aims_at, generator_files, patches_of, replaced_fields
 from gpu2dra_migrate.kustomize.problem import Problem
+from gpu2dra_migrate.kustomize.requests import is_json6902
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.programs import isolated
 from gpu2dra_migrate.search.discover import may_hold_legacy
@@ -19,10 +21,12 @@ if TYPE_CHECKING:
 
 ABSENT = "kustomize is not on PATH"
 
-_TOUCHES = re.compile(
-    r"tolerations|resourceClaims|claims|\$patch|[cC]ontainers(?:/\d+)?[\"']?\s*$|/spec[\"']?\s*$", re.MULTILINE
-)
+_TOUCHES = re.compile(r"tolerations|resources|resourceClaims|claims|\$patch|\bnull\b|~\s*$", re.MULTILINE)
 """What a patch says that may change a conversion although it names no legacy resource."""
+_OUTER = frozenset(("", "metadata", "namespace", "spec", "template", "jobTemplate", "containers", "initContainers"))
+"""Fields that hold a request or what it needs; an operation on one of them, or on an item of a list, touches it."""
+_REPLACED = re.compile(r"(?:^|\.)(?:metadata|namespace|spec|template|tolerations.*|resources.*|(?:initC|c)ontainers)$")
+_PATTERN = re.compile(r"[^\w-]")
 
 
 _FETCHED = (
@@ -78,7 +82,7 @@ def held_back(graph: Graph, one: Kustomization) -> Iterator[Path]:
     """Yield the files that make up `one` and cannot be converted unless its build proves it."""
     nodes, files = graph.closure(one)
     patches = [patch for node in nodes for patch in patches_of(node)]
-    changing = any(node.renames or next(replaced_fields(node), None) for node in nodes) or bool(graph.foreign(one))
+    changing = any(map(_changes_all, nodes)) or any(map(_meets_templates, patches))
     touching = [patch for patch in patches if _touches(patch)]
     special = {patch.place for patch in patches} | {path for node in nodes for path in generator_files(node)}
     for path in files:
@@ -86,8 +90,51 @@ def held_back(graph: Graph, one: Kustomization) -> Iterator[Path]:
             yield path
 
 
+def _changes_all(node: Kustomization) -> bool:
+    """Whether a kustomization may change requests, or the names and namespaces of templates, in all that it takes in.
+
+    Charts and generators beside them only add objects.
+    """
+    replaced = next(replaced_fields(node), None) or any(map(_REPLACED.search, _replaced(node.data.get("replacements"))))
+    return bool(node.renames or node.data.get("transformers") or replaced)
+
+
+def _replaced(value: Any, key: str = "") -> Iterator[str]:
+    """Yield the fields that replacements write; something that matters where they stand in a file of their own."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from ("spec",) if name == "path" else _replaced(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _replaced(inner, key)
+    elif isinstance(value, str) and key == "fieldPaths":
+        yield value
+
+
 def _touches(patch: Patch) -> bool:
-    return may_hold_legacy(patch.text) or bool(_TOUCHES.search(patch.text))
+    return may_hold_legacy(patch.text) or bool(_TOUCHES.search(patch.text)) or any(map(_is_outer, _paths_in(patch)))
+
+
+def _paths_in(patch: Patch) -> Iterator[str]:
+    """Yield the paths of the operations of a patch that is a list of them."""
+    documents = patch.documents()
+    for operation in documents[0] if is_json6902(documents) else ():
+        if isinstance(operation, dict):
+            yield from (str(operation.get(key)) for key in ("path", "from") if key in operation)
+
+
+def _is_outer(path: str) -> bool:
+    last = path.rpartition("/")[2]
+    return last in _OUTER or last.isdigit() or last == "-"
+
+
+def _meets_templates(patch: Patch) -> bool:
+    """Whether a patch is about the ResourceClaimTemplates that a conversion makes, whatever their names are."""
+    target = patch.target
+    template = {"kind": TEMPLATE, "metadata": {"name": ""}}
+    if not target or not aims_at(patch, None, template, renamed=True):
+        return False
+    return target.get("kind") == TEMPLATE or not target.get("name") or bool(_PATTERN.search(str(target["name"])))
 
 
 def _meets(patch: Patch, path: Path) -> bool:
