@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu2dra_migrate.runner import Mode, run
-from kustomize.shapes import NAMES, SHAPES, TEMPLATES, merge
+from kustomize.shapes import BASE, NAMES, SHAPES, TEMPLATES, merge, over
 from kustomize.trees import convert, read, requests, settings, write
 
 if TYPE_CHECKING:
@@ -93,3 +93,26 @@ def test_a_template_that_was_edited_is_told(kustomize: Kustomize, tmp_path: Path
     file = tmp_path / "over" / TEMPLATES
     file.write_text(file.read_text().replace("count: 4", "count: 5"))
     assert "DRA448" in verify(tmp_path)["over"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "codes"), [(Mode.CHECK, {"DRA409"}), *[(mode, {"DRA409", "DRA446"}) for mode in (Mode.DIFF, Mode.CONVERT)]]
+)
+def test_a_limit_over_a_base_with_a_claim_is_told_in_every_mode(
+    kustomize: Kustomize, tmp_path: Path, mode: Mode, codes: set[str]
+) -> None:
+    convert(write(tmp_path, BASE), kustomize)
+    write(tmp_path, over("patches: [{path: p.yaml}]\n", p=merge(4)))
+    before = read(tmp_path)
+    results = list(run([tmp_path], settings(mode)))
+    assert not any(result.changed for result in results)
+    assert read(tmp_path) == before
+    assert {
+        located.finding.code for result in results for located in result.findings if result.path.parent.name == "over"
+    } == codes
+
+
+def test_a_limit_on_another_container_than_the_one_with_a_claim_converts(kustomize: Kustomize, tmp_path: Path) -> None:
+    convert(write(tmp_path, BASE), kustomize)
+    write(tmp_path, over("patches: [{path: p.yaml}]\n", p=merge(4).replace("name: server", "name: other")))
+    assert {result.path.name for result in run([tmp_path], settings(Mode.CHECK)) if result.changed} == {"p.yaml"}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from gpu2dra import Context, Keep, Options
+from gpu2dra import Context, Keep, Object, Options
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.kustomize.carrier import Carrier, Ignored, strip
@@ -82,6 +83,7 @@ class Conversion:
             frozen, self._failed = len(self.outcome.frozen), False
             self._attempt()
             if not self._failed:
+                self._judge()
                 return self.outcome
             if not self._zeros and self._sets_zero():
                 self._zeros, frozen = True, -1
@@ -90,7 +92,21 @@ class Conversion:
             self._fail(one, Problem("DRA437", "No conversion was found that commutes with the build."))
         self._attempt()
         self.outcome.texts = {}
+        self._judge()
         return self.outcome
+
+    def _judge(self) -> None:
+        """Tell what is wrong with what will be built, also where no object has a request left that would convert."""
+        for one in self._members:
+            if one.folder in self._due:
+                with suppress(BuildError):  # then that is told
+                    self._tell(one, self._tree.after(one) if self.outcome.texts else self._tree.before(one))
+
+    def _tell(self, one: Kustomization, built: list[Object]) -> None:
+        known = self.outcome.problems.get(one.file)
+        for code, message in built_problems(built) if known is None or known.code == STAND_IN else ():
+            self.outcome.problems[one.file] = Problem(code, message)
+            return
 
     def _sets_zero(self) -> bool:
         """Whether an operation sets an amount to 0, which fails once the request of the base is gone."""

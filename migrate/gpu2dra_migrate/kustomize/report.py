@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from gpu2dra import Context, Finding
+from gpu2dra import Context, Finding, Object
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.files import Unreadable, read_text
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.kustomize.conversion import STAND_IN, Outcome
-from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization, text_of
 from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields
 from gpu2dra_migrate.kustomize.requests import request_pointers
 from gpu2dra_migrate.kustomize.texts import place_in
+from gpu2dra_migrate.kustomize.verify import is_claimed
 from gpu2dra_migrate.manifest import Located, describe
 from gpu2dra_migrate.surroundings import Surroundings
 from gpu2dra_migrate.worker import FileResult, Job, Mode, failed
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 _PATCH, _LEFT_PATCH, _LEFT_OBJECT, _GENERATED, _REPLACED = "DRA435", "DRA409", "DRA410", "DRA440", "DRA441"
 _FOR_PATCHES = frozenset({_LEFT_PATCH, _LEFT_OBJECT, "DRA418"})
 """Codes of the core for which this module has findings of its own."""
+_CLAIMED = "Left as it is: the container that it patches has a claim already, and would ask for GPUs twice."
 
 
 class Report:
@@ -114,6 +117,12 @@ class Report:
             result.requests += conversion.requests
             result.changed = True
 
+    @cached_property
+    def _claiming(self) -> list[Object]:
+        """The objects among the resources that have claims."""
+        texts = {path: text for path in sorted(self._resources) if "resourceClaims" in (text := text_of(path))}
+        return [obj for text in texts.values() for obj in manifest.objects(text) if isinstance(obj, dict)]
+
     def _covered(self, path: Path) -> tuple[str, ...]:
         """Return the JSON Pointers of a file below which this module tells about requests itself."""
         patches = [
@@ -143,7 +152,8 @@ class Report:
         for number, where, name in request_pointers(documents, removals=not checking):
             line, column = place_in(text, patch.pointer, patch.text, number, where, patch.owner.number)
             known = (number, where, name) in requests
-            converts = known or (checking and patch.place not in self._outcome.frozen)
+            claimed = checking and any(is_claimed(patch, documents[number], obj) for obj in self._claiming)
+            converts = known or (checking and patch.place not in self._outcome.frozen and not claimed)
             if known and patch.place not in self._outcome.texts:
                 continue  # it says what it has to
             code = _PATCH if converts else _LEFT_PATCH
@@ -153,6 +163,7 @@ class Report:
                 told.add((line, column))
                 about = describe(documents[number])
                 message = f"This patch of {name} converts with what it patches." if converts else self._left(patch)
+                message = _CLAIMED if claimed and not converts else message
                 result.findings.append(Located(finding(code, where, message), line, column, about))
             if converts and "/requests" not in where:
                 result.requests += 1

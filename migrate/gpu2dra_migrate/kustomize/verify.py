@@ -1,8 +1,9 @@
-"""What must hold in every build that is already converted, whatever it was before."""
+"""What must hold in every build that is already converted, whatever it was before; and what breaks it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from gpu2dra import Object
 from gpu2dra.kinds import kind_of, matches
@@ -10,6 +11,7 @@ from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import fitting_name
 from gpu2dra_migrate.elsewhere.references import pods_namespace
+from gpu2dra_migrate.kustomize.patches import Patch, aims_at
 from gpu2dra_migrate.kustomize.square import claim_pointers, is_ours, key_of, templates_in
 from gpu2dra_migrate.manifest import describe
 
@@ -38,15 +40,33 @@ def built_problems(built: Sequence[Object]) -> Iterator[tuple[str, str]]:
             yield UNFIT, f"The spec of {about} was edited, so its name should be {fitting}."
 
 
+def is_claimed(patch: Patch, document: Any, obj: Object) -> bool:
+    """Whether a patch of a request is about a container of `obj` that has a claim already."""
+    names = {container.get("name") for container in _containers(obj) if _resources(container).get("claims")}
+    if not names or not aims_at(patch, document, obj):
+        return False
+    patched = {container.get("name") for container in _containers(document)} if isinstance(document, dict) else names
+    return not names.isdisjoint(patched or names)
+
+
 def _both(obj: Object) -> Iterator[str]:
     """Yield the names of containers with a claim and a limit that is not 0."""
+    for container in _containers(obj):
+        resources = _resources(container)
+        if resources.get("claims") and _asks(resources.get("limits")):
+            yield str(container.get("name"))
+
+
+def _containers(obj: Object) -> Iterator[Object]:
     row = kind_of(obj)
     for base in (*(f"{pattern}/spec" for pattern in row.templates), *row.specs) if row else ():
         for field in ("containers", "initContainers"):
-            for _, container in matches(obj, f"{base}/{field}/*"):
-                resources = container.get("resources") if isinstance(container, dict) else None
-                if isinstance(resources, dict) and resources.get("claims") and _asks(resources.get("limits")):
-                    yield str(container.get("name"))
+            yield from (each for _, each in matches(obj, f"{base}/{field}/*") if isinstance(each, dict))
+
+
+def _resources(container: Object) -> Object:
+    resources = container.get("resources")
+    return resources if isinstance(resources, dict) else {}
 
 
 def _asks(limits: object) -> bool:
