@@ -27,13 +27,15 @@ def built_problems(built: Sequence[Object]) -> Iterator[tuple[str, str]]:
         for name in _both(obj):
             yield BOTH, f'Container "{name}" of {about} has a claim and a limit on the extended resource.'
         for _, name in claim_pointers(obj):
+            if (namespace, name) in templates:
+                continue
             elsewhere = [space for space, other in templates if other == name and space != namespace]
             if elsewhere:
                 yield (
                     UNRESOLVED,
                     f"{about} uses template {name}, which is in another namespace ({elsewhere[0] or 'none'}).",
                 )
-            elif (namespace, name) not in templates and "-gpu-" in name:
+            elif "-gpu-" in name:
                 yield UNRESOLVED, f"{about} uses template {name}, which the build does not make."
         fitting = fitting_name(obj) if is_ours(obj) else None
         if fitting and fitting != key_of(obj)[3]:
