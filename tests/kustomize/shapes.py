@@ -398,6 +398,12 @@ SHAPES: dict[str, Shape] = {
         {"base": ["Job/p-a server 1", "StatefulSet/p-b server 1"],
          "over": ["Job/p-a server 4", "StatefulSet/p-b server 1"]},
     ),
+    "json-of-operations": Shape(
+        {**BASE, **over("patches:\n- path: p.json\n" + TARGET),
+         "over/p.json": f'[\n  {{"op": "replace", "path": "{LIMIT}", "value": "4"}},\n'
+         '  {"op": "add", "path": "/spec/replicas", "value": 3}\n]\n'},
+        {"over": FOUR}, CHANGED | {"over/p.json"},
+    ),
     "resource-in-json": Shape(
         {"base/kustomization.yaml": "resources:\n- pod.json\n",
          "base/pod.json": '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"containers":'

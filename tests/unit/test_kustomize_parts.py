@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from typing import TYPE_CHECKING, Any
 
@@ -218,6 +219,22 @@ def test_documents_of_a_patch_are_edited_in_place() -> None:
     new = with_documents(text, {1: {**objects(text)[1], "spec": {"replicas": 2}}})
     assert new.startswith("# why\n" + merge(4) + "---\n")
     assert objects(new)[1]["spec"] == {"replicas": 2}
+
+
+@pytest.mark.parametrize("indent", [None, 2, "\t"])
+@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+def test_new_operations_of_a_patch_in_json_are_json(indent: int | str | None, separators: tuple[str, str]) -> None:
+    separators = separators if indent is None else (",", ": ")
+    one, two = {"op": "replace", "path": "/a", "value": "2"}, {"op": "add", "path": "/b", "value": 3}
+    new = [two, {"op": "add", "path": "/c", "value": {"d": [{"e": "f"}]}}]
+    text = json.dumps([one, two], indent=indent, separators=separators) + "\n"
+    assert with_documents(text, {0: new}) == json.dumps(new, indent=indent, separators=separators) + "\n"
+
+
+def test_a_new_operation_is_a_line_where_each_is_one() -> None:
+    text = '[\n  {"op": "replace", "path": "/a", "value": "2"},\n  {"op": "remove", "path": "/b"}\n]\n'
+    new = with_documents(text, {0: [{"op": "remove", "path": "/b"}, {"op": "add", "path": "/c", "value": ["d"]}]})
+    assert new == '[\n  {"op": "remove", "path": "/b"},\n  {"op": "add", "path": "/c", "value": ["d"]}\n]\n'
 
 
 def test_patches_of_all_fields(tmp_path: Path) -> None:

@@ -114,13 +114,17 @@ def flow_style(source: Source, node: Mapping | Sequence, outer: FlowStyle) -> Fl
         if value.end > value.start:
             between = source.text[source.colon(key) : value.start]
             colon = between if not between.strip(" ") else colon
+    like = children[0] if isinstance(node, Sequence) and children else None
+    items = flow_style(source, like, outer) if isinstance(like, Mapping) and like.flow else None
+    if items and items.quoted:
+        quoted, colon, comma = items.quoted, items.colon, items.comma
     width = 2 if isinstance(node, Mapping) else 1
     if len(children) > width:
         at = comma_after(source, entry_end(source, node, 0), node.end)
         between = source.text[at + 1 : children[width].start]
         comma = between if not between.strip(" ") else comma
-    step = ""
-    if quoted and children and source.blank_before(children[0].start):
+    step = items.step if items else ""
+    if not items and quoted and children and source.blank_before(children[0].start):
         inner = source.margin(children[0].start)
         outer_margin = source.margin(node.end - 1)
         step = inner.removeprefix(outer_margin) if inner.startswith(outer_margin) else ""
