@@ -522,7 +522,8 @@ _ROWS: tuple[Code, ...] = (
         "template-cannot-move",
         _W,
         "The template cannot move: a definition in it has the name of another one, so that moving it may change which "
-        "one counts, or the file that it would become exists, or a link leads to it from elsewhere.",
+        "one counts, or the file that it would become exists, or a link leads to it from elsewhere, or a kustomization "
+        "takes it as a manifest.",
         "Rename one of them, or copy it, then convert.",
     ),
     Code(

@@ -93,6 +93,30 @@ def written(folder: Path, old: str, new: str) -> None:
 # A repository
 
 
+@pytest.mark.parametrize("style", ["helper", "inline"])
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"charts/app/kustomization.yaml": "resources: [templates/pod.yaml]\n"},
+        {"charts/app/templates/kustomization.yaml": "resources: [pod.yaml]\n",
+         "k/kustomization.yaml": "resources: [../charts/app/templates]\n"},
+        {"k/kustomization.yml": "resources: [../charts/app/templates/pod.yaml]\n"},
+    ],
+)  # fmt: skip
+def test_a_template_that_a_kustomization_takes_stays_a_manifest(
+    repo: Path, call: Call, files: dict[str, str], style: str
+) -> None:
+    files = {"charts/app/templates/pod.yaml": POD, **files}
+    for name, text in files.items():
+        (repo / name).parent.mkdir(exist_ok=True)
+        (repo / name).write_text(text)
+    result = call("convert", "--helm-style", style, exit_code=1)
+    assert {name: (repo / name).read_text() for name in files} == files
+    assert "DRA425" in result.output
+    assert result.output.count("takes it as a manifest") == 1
+    assert (repo / "charts/app/templates/app.yaml").read_text() != LONG
+
+
 def test_a_repository_converts_with_its_charts_and_a_second_run_changes_nothing(
     helm: Helm, repo: Path, call: Call
 ) -> None:

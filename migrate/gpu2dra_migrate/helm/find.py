@@ -15,6 +15,7 @@ from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
 from gpu2dra_migrate.helm.convert import values_files
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.group import ChartGroup
+from gpu2dra_migrate.helm.kustomized import Kustomized
 from gpu2dra_migrate.helm.packed import PackedGroup
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.discover import may_hold_legacy
@@ -54,6 +55,7 @@ def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
     known = {folder: _keys_of(folder) for folder in charts}
     helm = programs.find("helm")
     told: set[str] = set()
+    kustomized = Kustomized()
     yield from (PackedGroup(job, helm) for job in rest if job.path.suffix == ENDING)
     for folder, found in charts.items():
         top = git.top_of(folder)
@@ -67,7 +69,7 @@ def find_charts(jobs: Sequence[Job]) -> Iterator[ChartGroup | PackedGroup]:
             if len(charts) == 1 or _is_for(top_level(absolute(path)), known[folder], alone=True)
         ]  # fmt: skip
         values = dict.fromkeys((*values_files(folder), *sorted(wanted), *named))
-        yield ChartGroup(folder, [*found, *taken], list(values), helm, told)
+        yield ChartGroup(folder, [*found, *taken], list(values), helm, told, kustomized)
 
 
 def charts_below(paths: Sequence[Path]) -> Iterator[Path]:

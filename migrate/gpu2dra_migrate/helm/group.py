@@ -10,6 +10,7 @@ from gpu2dra.codes import finding
 from gpu2dra_migrate.groups import CHART_FILE, absolute
 from gpu2dra_migrate.helm.convert import convert_chart, verify_chart
 from gpu2dra_migrate.helm.edits import carry_out
+from gpu2dra_migrate.helm.kustomized import Kustomized
 from gpu2dra_migrate.helm.outcome import ChartConversion, Choices
 from gpu2dra_migrate.helm.program import Helm
 from gpu2dra_migrate.helm.report import Report
@@ -29,13 +30,15 @@ class ChartGroup:
     """
 
     def __init__(
-        self, folder: Path, jobs: Sequence[Job], values: Sequence[Path], helm: str | None, told: set[str]
+        self, folder: Path, jobs: Sequence[Job], values: Sequence[Path], helm: str | None, told: set[str],
+        kustomized: Kustomized,
     ) -> None:  # fmt: skip
         self._folder = folder
         self._jobs = jobs
         self._values = values
         self._helm = Helm(helm) if helm else None
         self._told = told
+        self._kustomized = kustomized
 
     @property
     def files(self) -> frozenset[Path]:
@@ -59,7 +62,10 @@ class ChartGroup:
     def _look(self, results: dict[Path, FileResult]) -> None:
         settings = self._jobs[0].settings
         inline = settings.helm_style == "inline"
-        choices = Choices(settings.options, settings.dra_default, selects=settings.config.selects, inline=inline)
+        choices = Choices(
+            settings.options, settings.dra_default, selects=settings.config.selects, kustomized=self._kustomized.by,
+            inline=inline,
+        )  # fmt: skip
         if settings.mode is not Mode.VERIFY:
             conversion = convert_chart(self._folder, choices, self._helm, self._values)
             if conversion.edits or conversion.notes:  # else it is converted as far as its texts tell

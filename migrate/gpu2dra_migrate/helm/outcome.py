@@ -27,6 +27,7 @@ class Reason(StrEnum):
     TWICE = "defined-twice"  # moving the template might change which definition counts
     TAKEN = "name-taken"  # a partial has the name that the template would get
     LINK = "link"  # the template stands elsewhere, where others may use it
+    KUSTOMIZED = "kustomized"  # a kustomization takes the template as a manifest
     NOT_INLINE = "not-inline"  # of no pattern that is written into the template itself
     OWN_DRA = "own-dra-values"  # values under the key of the switch mean something else here
     POLICY = "policy-in-chart"  # the helper knows the built-in policy only
@@ -78,13 +79,15 @@ class Choices:
 
     `mode` is the value of `dra.enabled` (auto, true, false) that goes into values.yaml. `everything` converts all
     templates of workloads, not only those that ask for a GPU here: for charts whose users bring the request.
-    `selects` says of a template's path whether it may change. `inline` writes claims into the templates themselves.
+    `selects` says of a template's path whether it may change, `kustomized` which kustomization takes it as a manifest.
+    `inline` writes claims into the templates themselves.
     """
 
     options: Options = field(default_factory=Options)
     mode: str = "auto"
     everything: bool = False
     selects: Callable[[Path], bool] = lambda _: True
+    kustomized: Callable[[Path], Path | None] = lambda _: None
     inline: bool = False
 
 

@@ -26,6 +26,7 @@ CODES = {
     Reason.TWICE: "DRA425",
     Reason.TAKEN: "DRA425",
     Reason.LINK: "DRA425",
+    Reason.KUSTOMIZED: "DRA425",
     Reason.NOT_INLINE: "DRA426",
     Reason.OWN_DRA: "DRA427",
     Reason.POLICY: "DRA428",

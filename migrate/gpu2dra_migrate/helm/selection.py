@@ -112,9 +112,11 @@ def possible(
     )
     kept: set[Template] = set()
     for template in sorted(templates):
-        problem = _elsewhere(chart, template) or _forbidden(members[template.chart], template.name, counts, choices)
+        member = members[template.chart]
+        problem = _elsewhere(chart, template) or _kustomized(member, template, choices)
+        problem = problem or _forbidden(member, template.name, counts, choices)
         if not problem and not rendered:
-            problem = _unjudged(chart, members[template.chart].templates[template.name])
+            problem = _unjudged(chart, member.templates[template.name])
         if problem:
             result.tell(problem[0], template.path, problem[1])
         else:
@@ -128,6 +130,13 @@ def _elsewhere(chart: Chart, template: Template) -> tuple[Reason, str] | None:
         return None
     where = os.path.relpath(target, template.path.parent)
     return Reason.LINK, f"A link leads to it, and other charts may use {where}: copy it here, or convert it there."
+
+
+def _kustomized(chart: Chart, template: Template, choices: Choices) -> tuple[Reason, str] | None:
+    if template.name in chart.wrapped | chart.inline or not (file := choices.kustomized(template.path)):
+        return None
+    where = os.path.relpath(file, template.path.parent)
+    return Reason.KUSTOMIZED, f"{where} takes it as a manifest, and would find none: give one of them a copy."
 
 
 def _forbidden(chart: Chart, name: str, counts: Counter[str], choices: Choices) -> tuple[Reason, str] | None:
