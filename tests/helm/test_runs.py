@@ -93,7 +93,7 @@ def written(folder: Path, old: str, new: str) -> None:
 # A repository
 
 
-@pytest.mark.parametrize("style", ["helper", "inline"])
+@pytest.mark.parametrize("style", ["wrap", "inline"])
 @pytest.mark.parametrize(
     "files",
     [
