@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.packed import ENDING
-from gpu2dra_migrate.worker import FileResult, Job
+from gpu2dra_migrate.worker import FileResult, Job, Mode
 
 CHART_FILE = "Chart.yaml"
 FLUX_API = b"kustomize.toolkit.fluxcd.io/"
@@ -60,7 +61,17 @@ def _charts(jobs: Sequence[Job]) -> Iterator[Group]:
 
 def _any_kustomization(jobs: Sequence[Job]) -> bool:
     """Whether a file of `jobs` is below a folder that holds a kustomization, or tells Flux to make one."""
-    return _any_below(jobs, KUSTOMIZATION_FILES) or any(_holds(job.path, FLUX_API) for job in jobs)
+    return (
+        _any_below(jobs, KUSTOMIZATION_FILES)
+        or any(_holds(job.path, FLUX_API) for job in jobs)
+        or (jobs[0].settings.mode is not Mode.CHECK and _any_flux(jobs))
+    )
+
+
+def _any_flux(jobs: Sequence[Job]) -> bool:
+    """Whether Flux is told in a repository of `jobs` to make a kustomization; `check` does without that search."""
+    tops = {top for folder in {absolute(job.path).parent for job in jobs} if (top := git.top_of(folder))}
+    return any(answer and answer[0] for top in tops for answer in [git.grep(top, [FLUX_API.decode()], *git.MANIFESTS)])
 
 
 def _kustomizations(jobs: Sequence[Job]) -> Iterator[Group]:

@@ -1,4 +1,4 @@
-"""Kustomization objects of Flux: their patches convert with what their path builds."""
+"""Objects of Flux and Argo CD: their patches and names count in what their path builds, and convert with it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from gpu2dra_migrate.runner import Mode, run
-from kustomize.shapes import BASE, FOUR, NAMES, ONE, TEMPLATES, merge, op
+from kustomize.shapes import BASE, COMPONENT, FOUR, NAMES, ONE, TEMPLATES, merge, op
 from kustomize.trees import judge, read, requests, settings, write
 
 if TYPE_CHECKING:
@@ -45,7 +45,10 @@ def build(folder: Path, kustomize: Kustomize) -> list[Any]:
     """Return what Flux builds and applies: its patches and names over the folder at its path."""
     *_, made = yaml.safe_load_all((folder / "clusters/app.yaml").read_text())
     spec = made["spec"]
-    over = {"resources": ["../base"], "patches": spec.get("patches", []), "namePrefix": spec.get("namePrefix", "")}
+    spec = spec.get("source", {}).get("kustomize") or spec
+    over = {"resources": ["../base"]} | {
+        key: spec[key] for key in ("patches", "namePrefix", "nameSuffix", "components") if key in spec
+    }
     write(folder, {"made/kustomization.yaml": yaml.safe_dump(over)})
     text = subprocess.run([*kustomize.command, str(folder / "made")], check=True, capture_output=True, text=True).stdout
     (folder / "made/kustomization.yaml").unlink()
@@ -93,7 +96,7 @@ def test_what_flux_would_patch_elsewhere_holds_its_folder_back(kustomize: Kustom
     results = list(run([tmp_path], settings(Mode.CONVERT)))
     assert [result for result in results if result.changed] == []
     codes = {located.finding.code for result in results for located in result.findings}
-    assert {"DRA438", "DRA409", "DRA410"} <= codes
+    assert codes == {"DRA445", "DRA409", "DRA410"}
 
 
 def test_a_namespace_of_the_cluster_keeps_the_request(kustomize: Kustomize, tmp_path: Path) -> None:
@@ -112,6 +115,74 @@ def test_a_path_that_is_elsewhere_is_reported(kustomize: Kustomize, tmp_path: Pa
     assert results["deploy.yaml"].changed
     assert [located.finding.code for located in results["app.yaml"].findings] == ["DRA409"]
     assert requests(objects_of(tmp_path / "base/deploy.yaml")) == ONE
+
+
+ARGO = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: app, namespace: argocd}
+spec:
+  source:
+    repoURL: https://git.example.com/apps
+    path: base
+    kustomize:
+"""
+SET = """\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {name: apps, namespace: argocd}
+spec:
+  template:
+    spec:
+      sources:
+      - repoURL: https://git.example.com/apps
+        path: '{{.path.path}}'
+        kustomize: {namePrefix: '{{.cluster}}-'}
+"""
+
+
+@pytest.mark.parametrize(
+    "text", [HEAD + "  namePrefix: a-\n", ARGO + "      namePrefix: a-\n", SET], ids=["flux", "argocd", "argocd-set"]
+)
+def test_names_are_followed_where_nothing_names_the_resource(kustomize: Kustomize, tmp_path: Path, text: str) -> None:
+    write(tmp_path, {**BASE, "clusters/app.yaml": text})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    list(run([tmp_path], settings(Mode.CONVERT)))
+    assert (tmp_path / "clusters/app.yaml").read_text() == text
+    write(tmp_path, {"made/kustomization.yaml": "resources: [../base]\nnamePrefix: a-\n"})
+    built = subprocess.run([*kustomize.command, str(tmp_path / "made")], check=True, capture_output=True, text=True)
+    assert requests(list(yaml.safe_load_all(built.stdout))) == ["Deployment/a-vllm server 1"]
+
+
+@pytest.mark.parametrize("folder", ["base", "base/inner"])
+def test_a_folder_without_a_kustomization_stays_where_flux_gives_other_names(
+    kustomize: Kustomize, tmp_path: Path, folder: str
+) -> None:
+    write(tmp_path, {f"{folder}/deploy.yaml": BASE["base/deploy.yaml"], "app.yaml": HEAD + "  namePrefix: a-\n"})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    results = list(run([tmp_path], settings(Mode.CONVERT)))
+    assert [result for result in results if result.changed] == []
+    assert "DRA410" in {located.finding.code for result in results for located in result.findings}
+
+
+def test_a_component_that_flux_adds_converts_with_its_base(kustomize: Kustomize, tmp_path: Path) -> None:
+    big = COMPONENT + "patches: [{path: p.yaml}]\n"
+    files = {**BASE, "big/kustomization.yaml": big, "big/p.yaml": merge(4)}
+    files["clusters/app.yaml"] = HEAD + "  components: [../big]\n"
+    before, after, changed, codes = convert(tmp_path, kustomize, files)
+    assert judge(before, after) == []
+    assert requests(after) == FOUR
+    assert "big/p.yaml" in changed
+    assert codes <= {"DRA001", "DRA435", "DRA423"}
+
+
+def test_a_patch_of_argocd_converts_with_its_base(kustomize: Kustomize, tmp_path: Path) -> None:
+    patch = indent(patches(op("replace", 4)) + TARGET, "    ")
+    before, after, changed, codes = convert(tmp_path, kustomize, {**BASE, "clusters/app.yaml": ARGO + patch})
+    assert judge(before, after) == []
+    assert requests(after) == FOUR
+    assert "clusters/app.yaml" in changed
+    assert codes <= {"DRA001", "DRA435", "DRA423"}
 
 
 def objects_of(path: Path) -> list[Any]:

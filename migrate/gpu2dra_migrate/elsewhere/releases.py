@@ -127,7 +127,7 @@ def local_charts(obj: Object) -> Iterator[tuple[str, str]]:
         if mapping(chart.get("sourceRef")).get("kind") in ("GitRepository", "Bucket"):
             yield "/spec/values", text(chart.get("chart"))
     elif kind in ("Application", "ApplicationSet"):
-        for place, source in _argo_sources(obj):
+        for place, source in argo_sources(obj):
             if path := text(source.get("path")):
                 yield pointer(place, "helm"), path
     elif kind is None and isinstance(obj.get("releases"), list):
@@ -150,7 +150,7 @@ def _argo(obj: Object) -> Iterator[Release]:
             yield replace(release, base=pointer(place, "helm", "values"), text=texts, more=more)
 
 
-def _argo_sources(obj: Object) -> Iterator[tuple[str, Object]]:
+def argo_sources(obj: Object) -> Iterator[tuple[str, Object]]:
     """Yield pointer and content of each source of an Application."""
     base = "/spec" if obj.get("kind") == "Application" else "/spec/template/spec"
     spec = _argo_spec(obj)
@@ -168,7 +168,7 @@ def _argo_spec(obj: Object) -> Object:
 def application_sources(obj: Object) -> Iterator[tuple[str, Object, Release]]:
     """Yield pointer and content of each chart that an Application takes with values, and its release without them."""
     metadata, destination = mapping(obj.get("metadata")), mapping(_argo_spec(obj).get("destination"))
-    for place, source in _argo_sources(obj):
+    for place, source in argo_sources(obj):
         helm, chart = mapping(source.get("helm")), source.get("chart")
         if helm and isinstance(chart, str):
             release = Release(

@@ -1,69 +1,141 @@
-"""Flux' Kustomization objects: patches and names that Flux puts over what a folder of the repository builds."""
+"""Objects of Flux and Argo CD that put patches and names over what a folder of the repository builds."""
 
 from __future__ import annotations
 
 import json
+import os
+import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from gpu2dra.pointers import pointer, segments
+from gpu2dra_migrate.elsewhere.releases import argo_sources, mapping
+from gpu2dra_migrate.groups import FLUX_API, KUSTOMIZATION_FILES
 from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, normal, strings, text_of
 from gpu2dra_migrate.manifest import objects
+from gpu2dra_migrate.search import git
 
-if TYPE_CHECKING:
-    from pathlib import Path
+API = FLUX_API.decode()
+_ARGO = "argoproj.io/"
+_CHANGING = ("patches", "namePrefix", "nameSuffix", "components")
+_NAMESPACES = ("targetNamespace", "namespace")
+_PLACEHOLDER = re.compile(r"\{\{.*?\}\}")
+"""What an ApplicationSet fills in."""
 
-API = "kustomize.toolkit.fluxcd.io/"
-_TAKEN = ("patches", "namePrefix", "nameSuffix", "components")
-_MANIFESTS = ("*.yaml", "*.yml")
 
+class AppliedKustomization(Kustomization):
+    """The kustomization that Flux or Argo CD makes of document `number` of a file, over the folder `base`.
 
-class FluxKustomization(Kustomization):
-    """The kustomization that Flux makes of document `number` of a file, over the folder at its `spec.path`.
-
-    It is built in a folder beside that one, which only the copies have.
+    What it says stands at the JSON Pointer `where` of the document. It is built in a folder beside `base`, which only
+    the copies have.
     """
 
-    def __init__(self, file: Path, number: int, base: Path) -> None:
+    def __init__(self, file: Path, number: int, base: Path, where: str, name: str) -> None:
         super().__init__(file)
         self.number = self._index = number
-        self.prefix = "/spec"
+        self.prefix = where
         self.base = base
-        self.folder = base.parent / f".flux-{file.stem}-{number}"
+        self.folder = base.parent / f".applied-{name}-{number}{where.replace('/', '-')}-{base.name}"
         self.build_file = self.folder / "kustomization.yaml"
 
     def data_of(self, text: str) -> dict[str, Any]:
         """Return what the kustomization says when its file has this text."""
         found = objects(text)
-        obj = found[self._index] if len(found) > self._index else None
-        spec = obj.get("spec") if isinstance(obj, dict) else None
-        spec = spec if isinstance(spec, dict) else {}
-        kustomization = kustomization_in(self.base)
-        files = [] if kustomization else sorted(path for name in _MANIFESTS for path in self.base.rglob(name))
-        names = [f"../{path.relative_to(self.base.parent).as_posix()}" for path in files or [self.base]]
-        data: dict[str, Any] = {"resources": names, **{key: spec[key] for key in _TAKEN if spec.get(key)}}
+        spec: Any = found[self._index] if len(found) > self._index else None
+        for name in segments(self.prefix):
+            spec = spec[int(name)] if isinstance(spec, list) and name.isdigit() else mapping(spec).get(name)
+        spec = mapping(spec)
+        names = [self._from_here(path) for path in _generated(self.base)] or [f"../{self.base.name}"]
+        data: dict[str, Any] = {"resources": names, **{key: spec[key] for key in _CHANGING if spec.get(key)}}
         if components := strings(spec.get("components")):
-            data["components"] = [f"../{self.base.name}/{name}" for name in components]
-        if isinstance(namespace := spec.get("targetNamespace"), str):
-            data["namespace"] = namespace
-        return data
+            data["components"] = [self._from_here(self.base / name) for name in components]
+        if isinstance(patches := spec.get("patches"), list):
+            data["patches"] = [self._patch(each) for each in patches]
+        for key in _NAMESPACES:
+            if isinstance(namespace := spec.get(key), str):
+                data["namespace"] = namespace
+        return {key: _filled(value) if key != "patches" else value for key, value in data.items()}
+
+    def _from_here(self, path: Path) -> str:
+        return Path(os.path.relpath(path, self.folder)).as_posix()
+
+    def _patch(self, entry: Any) -> Any:
+        path = entry.get("path") if isinstance(entry, dict) else None
+        return {**entry, "path": self._from_here(self.base / path)} if isinstance(path, str) and path else entry
 
     def build_text(self, text: str) -> str:
         """Return the kustomization to build when its file has this text."""
         return json.dumps(self.data_of(text))
 
 
-def find_flux(files: Iterable[Path], top: Path) -> Iterator[FluxKustomization]:
-    """Yield the Kustomization objects of Flux in `files` whose path is a folder of the repository `top`."""
-    for file in files:
+def find_applied(files: Iterable[Path], top: Path) -> Iterator[AppliedKustomization]:
+    """Yield what changes names, namespaces or requests of a folder of the repository `top`, in `files` or in all of it.
+
+    Everything is looked through that git knows of: what gives another name holds no request.
+    """
+    answer = git.grep(top, (API, _ARGO), *git.MANIFESTS) if git.top_of(top) else None
+    for file in dict.fromkeys([*files, *map(normal, answer[0] if answer else ())]):
         text = text_of(file)
-        if API not in text:
+        if API not in text and not (_ARGO in text and "kustomize" in text):
             continue
+        name = "-".join(file.relative_to(top).with_suffix("").parts)
         for number, obj in enumerate(objects(text)):
-            if isinstance(obj, dict) and obj.get("kind") == "Kustomization":
-                spec = obj.get("spec")
-                path = spec.get("path") if isinstance(spec, dict) else None
-                base = (
-                    normal(top / path) if isinstance(path, str) and str(obj.get("apiVersion")).startswith(API) else top
-                )
-                if base != top and base.is_dir() and base.is_relative_to(top):
-                    yield FluxKustomization(file, number, base)
+            for where, path in _named(obj) if isinstance(obj, dict) else ():
+                for base in _folders(top, path):
+                    one = AppliedKustomization(file, number, base, where, name)
+                    if _matters(one):
+                        yield one
+
+
+def _matters(one: AppliedKustomization) -> bool:
+    """Whether a conversion of what `one` is put over could come out otherwise than without it."""
+    return any(one.data.get(key) for key in _CHANGING) or bool(one.data.get("namespace") and kustomization_in(one.base))
+
+
+def _named(obj: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield where the fields of a kustomization stand in an object, and the folder that they are put over."""
+    api, kind = str(obj.get("apiVersion")), obj.get("kind")
+    if kind == "Kustomization" and api.startswith(API):
+        path = mapping(obj.get("spec")).get("path")
+        if isinstance(path, str):
+            yield "/spec", path
+    elif kind in ("Application", "ApplicationSet") and api.startswith(_ARGO):
+        for where, source in argo_sources(obj):
+            if mapping(source.get("kustomize")) and isinstance(path := source.get("path"), str):
+                yield pointer(where, "kustomize"), path
+
+
+def _folders(top: Path, path: str) -> Iterator[Path]:
+    """Yield the folders of a repository that `path` names; a placeholder in it may stand for any of them."""
+    if "{{" not in path:
+        base = normal(top / path.lstrip("/"))
+        if base.is_dir() and base.is_relative_to(top) and (base != top or kustomization_in(base)):
+            yield base
+        return
+    pattern = re.compile(".+".join(map(re.escape, _PLACEHOLDER.split(path.strip("/").removeprefix("./")))))
+    answer = git.files(top, *(f"*{name}" for name in KUSTOMIZATION_FILES))
+    for file in sorted(normal(file) for file in answer or () if file.name in KUSTOMIZATION_FILES):
+        if pattern.fullmatch(file.parent.relative_to(top).as_posix()):
+            yield file.parent
+
+
+def _filled(value: Any) -> Any:
+    return _PLACEHOLDER.sub("x", value) if isinstance(value, str) else value
+
+
+def _generated(base: Path) -> list[Path]:
+    """Return what Flux lists where it makes a kustomization for a folder without one; nothing where there is one.
+
+    A folder inside with one of its own is taken in as such.
+    """
+    if kustomization_in(base):
+        return []
+    found: list[Path] = []
+    for here, folders, files in os.walk(base):
+        folder = Path(here)
+        inner = [name for name in sorted(folders) if kustomization_in(folder / name)]
+        found += [folder / name for name in inner]
+        folders[:] = [name for name in folders if name not in inner and name != ".git"]
+        found += [folder / name for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+    return found

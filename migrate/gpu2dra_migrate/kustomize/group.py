@@ -15,7 +15,7 @@ from gpu2dra_migrate.config import find_config
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of
-from gpu2dra_migrate.kustomize.flux import find_flux
+from gpu2dra_migrate.kustomize.flux import find_applied
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
 from gpu2dra_migrate.kustomize.report import Report
@@ -38,7 +38,7 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     said: set[str] = set()
     for top in sorted(tops):
         graph = Graph(find_kustomizations(top))
-        for made in find_flux([path for path in by_path if path.is_relative_to(top)], top):
+        for made in find_applied([path for path in by_path if path.is_relative_to(top)], top):
             graph.add(made)
         chosen = [one for one in graph.all if any(path in by_path for path in graph.closure(one)[1])]
         for members in graph.connected(chosen):

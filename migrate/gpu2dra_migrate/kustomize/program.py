@@ -22,13 +22,15 @@ class Kustomize:
 
     command: tuple[str, ...]
 
-    def build(self, folder: Path) -> list[Any]:
+    def build(self, folder: Path, *, anywhere: bool = False) -> list[Any]:
         """Return the objects that the kustomization in `folder` makes; raise BuildError.
 
-        Plugins, functions and charts stay off, as they are by default.
+        Plugins, functions and charts stay off, as they are by default. With `anywhere` it may take files from outside
+        of `folder`, as Flux lets it.
         """
+        more = ("--load-restrictor", "LoadRestrictionsNone") if anywhere else ()
         # kustomize keeps what it fetched in here, and asks git for the version of a base.
-        text = programs.run([*self.command, str(folder)], environment={"GIT_TERMINAL_PROMPT": "0"})
+        text = programs.run([*self.command, *more, str(folder)], environment={"GIT_TERMINAL_PROMPT": "0"})
         objects = [obj for obj in parsed(text) if isinstance(obj, dict)]
         if text.strip() and not objects:
             raise BuildError("what it prints holds no objects")

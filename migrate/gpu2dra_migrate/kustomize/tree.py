@@ -143,4 +143,4 @@ class Tree:
             raise BuildError(ABSENT)
         if problem := unbuildable(self.graph, one):
             raise BuildError(problem)
-        return self._kustomize.build(copy / one.folder.relative_to(self._top))
+        return self._kustomize.build(copy / one.folder.relative_to(self._top), anywhere=one in self._made)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpu2dra.model import Object, Operation
 from gpu2dra_migrate.errors import LAYOUT, CannotEdit
 from gpu2dra_migrate.kustomize.files import Kustomization, first_map
+from gpu2dra_migrate.kustomize.flux import AppliedKustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.references import CONFIGURATION, FieldSpec, configuration, field_specs, specs_in
 from gpu2dra_migrate.kustomize.texts import listed, with_operations
@@ -84,10 +85,14 @@ class Work:
         self.edit(one, listed(self.data(one), "configurations", path.name))
 
     def _home(self, one: Kustomization) -> Kustomization:
-        """Return the kustomization that lists files for `one`."""
-        if one.build_file == one.file:
+        """Return the kustomization that lists files for `one`; raise CannotEdit where nobody but Flux has it."""
+        if not isinstance(one, AppliedKustomization):
             return one
-        return next((inner for inner in self.graph.layers(one) if not inner.component), one)
+        if home := self.graph.at(one.base):
+            return home
+        raise CannotEdit(
+            LAYOUT, f"{one.base.name} has no kustomization, which has to list what the conversion adds", 1, 1
+        )
 
     def _known(self, one: Kustomization) -> list[FieldSpec]:
         """Return the fields that kustomize follows already by what stands in the folder of `one`."""
