@@ -80,6 +80,29 @@ def test_overlays_that_only_bring_gpus_do_not_hold_back_each_other(kustomize: Ku
     assert "kube-system" in message
 
 
+def test_a_file_beside_a_kustomization_holds_nothing_back(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {**BASE, "near/kustomization.yaml": "resources: [../base/deploy.yaml]\nnamePrefix: near-\n"}
+    done = convert(write(tmp_path, files), kustomize)
+    assert set(done.codes()) == {"DRA001", "DRA423"}
+    assert requests(done.built["base"][1]) == ONE
+    built = kustomize.build(tmp_path / "near", anywhere=True)
+    assert requests(built) == ["Deployment/near-vllm server 1"]
+    assert [result.path for result in run([tmp_path], settings(Mode.CONVERT)) if result.changed] == []
+
+
+def test_a_base_outside_of_the_repository_is_told(kustomize: Kustomize, tmp_path: Path) -> None:
+    write(tmp_path, {**BASE, "repo/over/deploy.yaml": workload(name="own")})
+    write(tmp_path, {"repo/over/kustomization.yaml": "resources: [../../base, deploy.yaml]\n"})
+    (tmp_path / "repo" / ".git").mkdir()
+    before = (tmp_path / "base" / "deploy.yaml").read_text()
+    done = convert(tmp_path, kustomize, "repo")
+    (message,) = done.messages("DRA439")
+    assert "../../base/deploy.yaml" in message
+    assert (tmp_path / "base" / "deploy.yaml").read_text() == before
+    told = [each.finding.code for result in run([tmp_path / "repo"], settings(Mode.VERIFY)) for each in result.findings]
+    assert told == ["DRA439"]
+
+
 def test_a_share_waits_for_a_choice(kustomize: Kustomize, tmp_path: Path) -> None:
     shared = merge("null, nvidia.com/gpu.shared: 1")
     done = convert(write(tmp_path, {**BASE, **over("patches:\n- path: p.yaml\n", p=shared)}), kustomize)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,10 +14,12 @@ from gpu2dra_migrate.kustomize.changes import Change, as_operations, changes, ed
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, root_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.patches import aims_at, patches_of, replaced_fields
+from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
 from gpu2dra_migrate.kustomize.references import configuration, field_specs, namespace_targets, specs_in
 from gpu2dra_migrate.kustomize.requests import request_pointers, says_something, without_requests
 from gpu2dra_migrate.kustomize.standins import stand_ins
 from gpu2dra_migrate.kustomize.texts import listed, with_documents, with_inline_patch, with_operations
+from gpu2dra_migrate.kustomize.tree import Tree
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.text.patch import copied, patched
 from kustomize.shapes import COMPONENT, SHAPES, TARGET, inline, merge, op, workload
@@ -402,6 +405,37 @@ def test_what_is_not_built(tmp_path: Path, text: str, remote: str, foreign: str)
     (one,) = found.all
     assert (found.remote(one), found.foreign(one)) == (remote, foreign)
     assert list(patches_of(one)) == []
+
+
+@dataclass(frozen=True)
+class Restricted(Kustomize):
+    """Says of every kustomization that it names a file that it may not name."""
+
+    def build(self, folder: Path, *, anywhere: bool = False) -> list[Any]:
+        """Build it only where that is allowed."""
+        if anywhere:
+            return [{"kind": "List", "items": []}]
+        raise BuildError(f"security; file '/x' is not in or below '{folder}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "reads"),
+    [
+        ("resources: [../a.yaml]\n", True),
+        ("resources: [../a.yaml]\nlabels: [{fields: [{path: spec/x}]}]\n", True),
+        ("resources: [../a.yaml]\npatches: [{path: ../../gone.yaml}]\n", False),
+        ("resources: [../a.yaml]\npatches: [{path: /gone.yaml}]\n", False),
+        ("resources: [../a.yaml]\nconfigMapGenerator: [{name: c, files: [k=../../gone]}]\n", False),
+    ],
+)
+def test_files_beside_a_kustomization_are_read_from_its_copy_only(tmp_path: Path, text: str, reads: bool) -> None:
+    found = graph(tmp_path / "tree", {"o/kustomization.yaml": text, "a.yaml": workload()})
+    tree = Tree(found, found.all, Restricted(("kustomize",)), tmp_path / "room", lambda _: True)
+    if reads:
+        assert tree.before(found.all[0])
+    else:
+        with pytest.raises(BuildError, match="not in or below"):
+            tree.before(found.all[0])
 
 
 def test_where_kustomizations_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

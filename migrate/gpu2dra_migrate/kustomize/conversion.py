@@ -101,12 +101,19 @@ class Conversion:
             if one.folder in self._due:
                 with suppress(BuildError):  # then that is told
                     self._tell(one, self._tree.after(one) if self.outcome.texts else self._tree.before(one))
+            if outside := self._graph.outside(one):
+                text = f"{outside} is outside of this repository and asks for a GPU: convert it where it lives."
+                self._add(one, Problem("DRA439", text))
 
     def _tell(self, one: Kustomization, built: list[Object]) -> None:
+        for code, message in built_problems(built):
+            self._add(one, Problem(code, message))
+
+    def _add(self, one: Kustomization, problem: Problem) -> None:
+        """Tell of a problem with what `one` builds, where nothing else is told of it."""
         known = self.outcome.problems.get(one.file)
-        for code, message in built_problems(built) if known is None or known.code == STAND_IN else ():
-            self.outcome.problems[one.file] = Problem(code, message)
-            return
+        if known is None or known.code == STAND_IN:
+            self.outcome.problems[one.file] = problem
 
     def _sets_zero(self) -> bool:
         """Whether an operation sets an amount to 0, which fails once the request of the base is gone."""

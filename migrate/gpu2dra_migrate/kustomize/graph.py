@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.kustomize.files import CHARTS, LAYERS, PLUGINS, Kustomization, kustomization_in
+from gpu2dra_migrate.kustomize.files import CHARTS, LAYERS, PLUGINS, Kustomization, kustomization_in, text_of
+from gpu2dra_migrate.search import git
+from gpu2dra_migrate.search.discover import may_hold_legacy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,6 +79,12 @@ class Graph:
     def remote(self, one: Kustomization) -> str:
         """Return something that `one` would fetch from elsewhere, or nothing."""
         return next((entry for inner in self.closure(one)[0] for entry in inner.remote()), "")
+
+    def outside(self, one: Kustomization) -> str:
+        """Return a file with a legacy resource by which `one` leaves its repository; or nothing."""
+        top = git.top_of(one.folder)
+        files = (path for path in self.closure(one)[1] if top and not path.is_relative_to(top))
+        return next((os.path.relpath(path, one.folder) for path in files if may_hold_legacy(text_of(path))), "")
 
     def foreign(self, one: Kustomization) -> str:
         """Return a field by which other programs or charts would take part in the build of `one`, or nothing."""

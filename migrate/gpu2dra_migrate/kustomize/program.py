@@ -26,7 +26,7 @@ class Kustomize:
         """Return the objects that the kustomization in `folder` makes; raise BuildError.
 
         Plugins, functions and charts stay off, as they are by default. With `anywhere` it may take files from outside
-        of `folder`, as Flux lets it.
+        of `folder`, as Flux lets it, and as users may.
         """
         more = ("--load-restrictor", "LoadRestrictionsNone") if anywhere else ()
         # kustomize keeps what it fetched in here, and asks git for the version of a base.

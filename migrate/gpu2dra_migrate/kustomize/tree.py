@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.kustomize.files import Kustomization, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, normal, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
 from gpu2dra_migrate.kustomize.standins import stand_ins
-from gpu2dra_migrate.kustomize.unproven import ABSENT, unbuildable
+from gpu2dra_migrate.kustomize.unproven import ABSENT, paths_in, unbuildable
 
+_RESTRICTED = "security; file"
+"""What kustomize says of a file outside of the folder of a kustomization, which users may let it read all the same."""
 _LARGEST = 64 * 1024 * 1024
 
 
@@ -143,4 +145,19 @@ class Tree:
             raise BuildError(ABSENT)
         if problem := unbuildable(self.graph, one):
             raise BuildError(problem)
-        return self._kustomize.build(copy / one.folder.relative_to(self._top), anywhere=one in self._made)
+        folder = copy / one.folder.relative_to(self._top)
+        try:
+            return self._kustomize.build(folder, anywhere=one in self._made)
+        except BuildError as error:
+            if _RESTRICTED not in str(error) or not self._stays_inside(one):
+                raise
+        return self._kustomize.build(folder, anywhere=True)
+
+    def _stays_inside(self, one: Kustomization) -> bool:
+        """Whether all files that `one` may name are in the copies, which hold no links."""
+        return all(
+            normal(node.folder / part).is_relative_to(self._top) and not part.startswith("/")
+            for node in self.graph.closure(one)[0]
+            for path in paths_in(node.data)
+            for part in (path, path.rpartition("=")[2])
+        )

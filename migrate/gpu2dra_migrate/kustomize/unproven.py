@@ -38,6 +38,7 @@ _FETCHED = (
     "configurations",
     "patchesStrategicMerge",
     "resources",
+    "bases",
     "components",
 )
 _URL = re.compile(r"https?://|git::|ssh://")
@@ -61,19 +62,19 @@ def unbuildable(graph: Graph, one: Kustomization) -> str:
         return "it would fetch from elsewhere"
     if field := graph.foreign(one):
         return f"{field} would run other programs"
-    if not isolated() and any(_URL.search(path) for inner in graph.closure(one)[0] for path in _paths(inner.data)):
+    if not isolated() and any(_URL.search(path) for inner in graph.closure(one)[0] for path in paths_in(inner.data)):
         return "it may fetch from elsewhere, and this system cannot take the network away from it"
     return ""
 
 
-def _paths(value: Any, key: str = "") -> Iterator[str]:
+def paths_in(value: Any, key: str = "") -> Iterator[str]:
     """Yield the strings of a kustomization that are paths: kustomize would fetch what is a URL among them."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _paths(inner, name)
+            yield from paths_in(inner, name)
     elif isinstance(value, list):
         for inner in value:
-            yield from _paths(inner, key)
+            yield from paths_in(inner, key)
     elif isinstance(value, str) and key in _FETCHED:
         yield value
 
@@ -112,10 +113,11 @@ def _replaced(value: Any, key: str = "") -> Iterator[str]:
 
 
 def _touches(patch: Patch) -> bool:
-    return may_hold_legacy(patch.text) or bool(_TOUCHES.search(patch.text)) or any(map(_is_outer, _paths_in(patch)))
+    text = patch.text
+    return may_hold_legacy(text) or bool(_TOUCHES.search(text)) or any(map(_is_outer, _operation_paths(patch)))
 
 
-def _paths_in(patch: Patch) -> Iterator[str]:
+def _operation_paths(patch: Patch) -> Iterator[str]:
     """Yield the paths of the operations of a patch that is a list of them."""
     documents = patch.documents()
     for operation in documents[0] if is_json6902(documents) else ():

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from gpu2dra.model import Object, Operation
 from gpu2dra_migrate.errors import LAYOUT, CannotEdit
@@ -14,9 +16,6 @@ from gpu2dra_migrate.kustomize.references import CONFIGURATION, FieldSpec, confi
 from gpu2dra_migrate.kustomize.texts import listed, with_operations
 from gpu2dra_migrate.kustomize.tree import Tree
 from gpu2dra_migrate.text.emit import documents_text
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEMPLATES = "resourceclaimtemplates.yaml"
 
@@ -45,9 +44,9 @@ class Work:
             self.tree.write(one.file, with_operations(self.tree.text(one.file), operations), one)
 
     def add_resource(self, one: Kustomization, path: Path, text: str) -> None:
-        """Make a file, in the folder of `one` or below, and name it among its resources."""
+        """Make a file and name it among the resources of `one`."""
         self.tree.write(path, text, one)
-        name = path.relative_to(one.folder).as_posix()
+        name = Path(os.path.relpath(path, one.folder)).as_posix()
         self.edit(one, listed(self.data(one), "resources", name))
 
     def add_template(self, one: Kustomization, template: Object) -> None:
