@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.runner import Mode, run
 from gpu2dra_migrate.session import Flags, execute
-from kustomize.shapes import BASE, inline, merge, op, over
-from kustomize.trees import convert, judge, read, settings, write
+from kustomize.shapes import BASE, FOUR, ONE, inline, merge, op, over
+from kustomize.trees import convert, judge, read, requests, settings, write
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,3 +128,60 @@ def test_what_the_configuration_leaves_out_is_not_written(kustomize: Kustomize, 
     else:
         assert kept == files.keys()
         assert not list(tmp_path.rglob("resourceclaimtemplates.yaml"))
+
+
+def test_a_base_by_two_names_is_one(kustomize: Kustomize, tmp_path: Path) -> None:
+    files = {**BASE, **over(P, p=merge(4))}
+    write(tmp_path, {name.replace("base/", "real/", 1): text for name, text in files.items()})
+    (tmp_path / "base").symlink_to("real")
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    done = convert(tmp_path, kustomize)
+    assert {name: requests(built[1]) for name, built in done.built.items() if name != "base"} == {
+        "over": FOUR, "real": ONE,
+    }  # fmt: skip
+    assert done.codes()["DRA423"] == 2
+    assert not any(result.changed for result in run([tmp_path], settings(Mode.CONVERT)))
+
+
+def test_a_patch_behind_a_link_is_written_where_it_is(kustomize: Kustomize, tmp_path: Path) -> None:
+    write(tmp_path, {**BASE, **over(P), "over/own/p.yaml": merge(4)})
+    (tmp_path / "over/p.yaml").symlink_to("own/p.yaml")
+    done = convert(tmp_path, kustomize)
+    assert requests(done.built["over"][1]) == FOUR
+    assert (tmp_path / "over/p.yaml").is_symlink()
+    assert "resourceClaims" in (tmp_path / "over/own/p.yaml").read_text()
+
+
+@pytest.mark.parametrize("target", ["loop", ".", "..", "../..", "/etc", "gone"])
+def test_a_link_to_nowhere_or_anywhere_is_no_crash(kustomize: Kustomize, tmp_path: Path, target: str) -> None:
+    folder = write(tmp_path / "a", {**BASE, **over("- ../loop\n- ../loop/x\n" + P, p=merge(4))})
+    (folder / "loop").symlink_to(target)
+    for before, after in convert(folder, kustomize).built.values():
+        assert before == after or judge(before, after) == []
+
+
+APPLIED = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nspec: "
+SOURCE = "apiVersion: argoproj.io/v1alpha1\nkind: ApplicationSet\nspec: "
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        APPLIED + "1\n",
+        APPLIED + "{path: base, patches: 1, components: {a: b}, namePrefix: [1]}\n",
+        APPLIED + "{path: base, patches: [1, {patch: 2}, {path: 3}, {}], targetNamespace: 1}\n",
+        APPLIED + "{path: ., namePrefix: a-}\n",
+        APPLIED + "{path: ../.., namePrefix: a-}\n",
+        APPLIED + "{path: clusters, namePrefix: a-}\n",
+        SOURCE + "{template: [1]}\n",
+        SOURCE + "{template: {spec: {source: {kustomize: [x], path: base}}}}\n",
+        SOURCE + "{template: {spec: {sources: [1, {kustomize: {patches: [{path: ../x}]}, path: base}]}}}\n",
+        SOURCE + "{template: {spec: {source: {kustomize: {namePrefix: '{{a'}, path: '{{a}}/{{b'}}}}\n",
+        SOURCE + "{template: {spec: {source: {kustomize: {namePrefix: '{{a}}'}, path: '{{a}}'}}}}\n",
+    ],
+)
+def test_an_application_that_nobody_would_write_is_no_crash(kustomize: Kustomize, tmp_path: Path, text: str) -> None:
+    write(tmp_path, {**BASE, "clusters/app.yaml": text})
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    for before, after in convert(tmp_path, kustomize).built.values():
+        assert before == after or judge(before, after) == []

@@ -31,7 +31,7 @@ def find_kustomizations(folder: Path) -> list[Path]:
     files = git.files(top, *(f"*{name}" for name in NAMES)) if top else None
     if files is None:
         files = [path for path in walk(folder, NAMES.__contains__, _DEPTH) if not isinstance(path, Problem)]
-    return sorted({normal(file) for file in files if file.name in NAMES})
+    return sorted({local(folder, os.fspath(file.parent)) / file.name for file in files if file.name in NAMES})
 
 
 def root_of(folder: Path) -> Path | None:
@@ -57,6 +57,23 @@ def kustomization_in(folder: Path) -> Path | None:
 def normal(path: Path) -> Path:
     """Return `path` from the root without `..`, its links as they are."""
     return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
+
+
+def local(folder: Path, name: str) -> Path:
+    """Return what `name` leads to from `folder`, by the one path that has no link in it (but those to `folder`)."""
+    path = normal(folder / name)
+    real, here = os.path.realpath(path), os.path.realpath(folder)
+    return path if real == os.fspath(path) else normal(folder / os.path.relpath(real, here))
+
+
+def links_on(path: Path, top: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the symbolic links on the way from `top` to `path`, each with what it leads to in the end."""
+    for place in reversed((path, *path.parents)):
+        if place != top and place.is_relative_to(top) and place.is_symlink():
+            target = local(place.parent, place.name)
+            yield place, target
+            yield from links_on(target / path.relative_to(place), top) if target != place else ()
+            return
 
 
 def text_of(path: Path) -> str:
@@ -115,7 +132,11 @@ class Kustomization:
         for key in keys:
             for entry in strings(self.data.get(key)):
                 if "\n" not in entry:
-                    yield normal(self.folder / entry)
+                    yield self.place(entry)
+
+    def place(self, name: str) -> Path:
+        """Return the path of what an entry names, the same one for all names that links give it."""
+        return local(self.folder, name)
 
     def remote(self) -> Iterator[str]:
         """Yield the bases and resources that stand elsewhere: kustomize would fetch what is not there."""
@@ -126,6 +147,15 @@ class Kustomization:
 
     def references(self) -> Iterator[Path]:
         """Yield every file or folder beside or below that some string of the kustomization names."""
+        yield from dict.fromkeys(self.place(name) for name in self._names())
+
+    def aliases(self) -> Iterator[Path]:
+        """Yield the same ones by the paths that the strings say, where links stand on them."""
+        for name in self._names():
+            if (path := normal(self.folder / name)) != self.place(name):
+                yield path
+
+    def _names(self) -> Iterator[str]:
         waiting: list[Any] = [self.data]
         while waiting:
             value = waiting.pop()
@@ -137,7 +167,7 @@ class Kustomization:
                 for name in dict.fromkeys((value, value.partition("=")[2])):
                     path = normal(self.folder / name) if name else self.folder
                     if name and path != self.folder and os.path.lexists(path):
-                        yield path
+                        yield name
 
 
 def first_map(text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from gpu2dra.pointers import pointer, segments
 from gpu2dra_migrate.elsewhere.releases import argo_sources, mapping
 from gpu2dra_migrate.groups import FLUX_API, KUSTOMIZATION_FILES
-from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, normal, strings, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, local, normal, strings, text_of
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.search import git
 
@@ -109,7 +109,7 @@ def _named(obj: dict[str, Any]) -> Iterator[tuple[str, str]]:
 def _folders(top: Path, path: str) -> Iterator[Path]:
     """Yield the folders of a repository that `path` names; a placeholder in it may stand for any of them."""
     if "{{" not in path:
-        base = normal(top / path.lstrip("/"))
+        base = local(top, path.lstrip("/"))
         if base.is_dir() and base.is_relative_to(top) and (base != top or kustomization_in(base)):
             yield base
         return

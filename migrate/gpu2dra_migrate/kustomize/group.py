@@ -14,7 +14,7 @@ from gpu2dra.codes import finding
 from gpu2dra_migrate.config import find_config
 from gpu2dra_migrate.files import write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
-from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of
+from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, local, normal, root_of
 from gpu2dra_migrate.kustomize.flux import find_applied
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
@@ -30,8 +30,11 @@ _ABSENT = "DRA436"
 
 def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     """Yield the connected kustomizations that hold a file of `jobs`."""
-    by_path = {normal(job.path): job for job in jobs}
     roots = cache(root_of)
+    by_path = {}
+    for job in jobs:
+        path, top = normal(job.path), roots(normal(job.path).parent)
+        by_path[local(top, os.fspath(path)) if top else path] = job
     tops = {root for path in by_path if (root := roots(path.parent))}
     kustomize = cache(find_kustomize)
     surroundings = Surroundings()
@@ -60,7 +63,7 @@ class KustomizeGroup:
         surroundings: Surroundings,
         said: set[str],
     ) -> None:
-        self.files = frozenset(jobs)
+        self.files = frozenset(normal(job.path) for job in jobs.values())
         self._graph = graph
         self._members = members
         self._jobs = jobs

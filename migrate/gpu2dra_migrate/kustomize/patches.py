@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra.pointers import pointer
-from gpu2dra_migrate.kustomize.files import Kustomization, normal, strings, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, strings, text_of
 from gpu2dra_migrate.manifest import objects
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def _patch(one: Kustomization, entry: str, where: str, target: dict[str, Any], *
     if not named and ("\n" in entry or "{" in entry):
         yield Patch(one, entry, None, where, target)
         return
-    path = normal(one.folder / entry)
+    path = one.place(entry)
     if path.is_file():
         yield Patch(one, text_of(path), path, "", target)
 
@@ -129,4 +129,4 @@ def generator_files(one: Kustomization) -> Iterator[Path]:
             if isinstance(entry, dict):
                 listed = [*strings(entry.get("files")), *strings(entry.get("envs")), *strings([entry.get("env")])]
                 for name in listed:
-                    yield normal(one.folder / name.rpartition("=")[2])
+                    yield one.place(name.rpartition("=")[2])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.kustomize.files import Kustomization, normal, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, links_on, normal, text_of
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
 from gpu2dra_migrate.kustomize.standins import stand_ins
@@ -44,7 +44,8 @@ class Tree:
         self._may_write = may_write
         files = {file for one in members for file in graph.closure(one)[1]}
         nodes = {inner.folder: inner for one in members for inner in graph.closure(one)[0]}
-        self._top = Path(os.path.commonpath([*(file.parent for file in files), *nodes]))
+        aliases = {path for node in nodes.values() for path in node.aliases()}
+        self._top = Path(os.path.commonpath([*(path.parent for path in (*files, *aliases)), *nodes]))
         self._before, self._after = room / "before", room / "after"
         self._built: dict[tuple[Path, object], list[Any] | BuildError] = {}
         for file in files if kustomize else ():
@@ -54,6 +55,10 @@ class Tree:
                 target = copy / file.relative_to(self._top)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(file, target)
+        links = dict(pair for path in aliases for pair in links_on(path, self._top)) if kustomize else {}
+        for link, target in links.items():
+            for copy in (self._before, self._after) if target.is_relative_to(self._top) else ():
+                self._link(copy / link.relative_to(self._top), copy / target.relative_to(self._top))
         self._made = [node for node in nodes.values() if node.build_file != node.file]
         for node in self._made:
             for copy in (self._before, self._after):
@@ -65,6 +70,12 @@ class Tree:
                 target = copy / path.relative_to(self._top)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_text(text, "utf-8")
+
+    @staticmethod
+    def _link(place: Path, target: Path) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not os.path.lexists(place):
+            place.symlink_to(os.path.relpath(target, place.parent))
 
     def text(self, path: Path) -> str:
         """Return the text of a file as it becomes."""
@@ -147,14 +158,14 @@ class Tree:
             raise BuildError(problem)
         folder = copy / one.folder.relative_to(self._top)
         try:
-            return self._kustomize.build(folder, anywhere=one in self._made)
+            return self._kustomize.build(folder, anywhere=one in self._made and self._stays_inside(one))
         except BuildError as error:
             if _RESTRICTED not in str(error) or not self._stays_inside(one):
                 raise
         return self._kustomize.build(folder, anywhere=True)
 
     def _stays_inside(self, one: Kustomization) -> bool:
-        """Whether all files that `one` may name are in the copies, which hold no links."""
+        """Whether all files that `one` may name are in the copies, whose links lead nowhere else."""
         return all(
             normal(node.folder / part).is_relative_to(self._top) and not part.startswith("/")
             for node in self.graph.closure(one)[0]
