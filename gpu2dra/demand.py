@@ -146,8 +146,9 @@ def _read_container(container: Object, path: str, phase: Phase, choose: Choose, 
         if amount is None:
             continue
         if amount == 0:
+            written = "0" if limits[key] is not None else "null"
             reading.notes.append(
-                finding("DRA101", where, f"{key}: 0 says that this container gets none; left as it is.")
+                finding("DRA101", where, f"{key}: {written} says that this container gets none; left as it is.")
             )
         elif isinstance(outcome := choose(resource), Device):
             legacy.append(Legacy(resource, amount, key in requests, outcome))

@@ -189,6 +189,10 @@ _DEPLOYERS: tuple[Place, ...] = (
         "A patch that Flux applies after the build; it must change together with what it patches.",
     ),
     Place(
+        f"kustomize.config.k8s.io/*|{FILE}", "Kustomization|Component", "/configMapGenerator|secretGenerator/**",
+        "DRA440", "It goes into a ConfigMap or Secret, so its reader alone converts it.",
+    ),
+    Place(
         f"kustomize.config.k8s.io/*|builtin|{FILE}", "Kustomization|Component|*Transformer|*Generator", "/**", "DRA409",
         "A patch, replacement or variable of this kustomization names the resource. Convert what `kustomize build` "
         "prints, or move the request into the base.",

@@ -103,6 +103,26 @@ def test_a_base_outside_of_the_repository_is_told(kustomize: Kustomize, tmp_path
     assert told == ["DRA439"]
 
 
+@pytest.mark.parametrize("mode", [Mode.CHECK, Mode.DIFF, Mode.CONVERT])
+def test_a_patch_that_takes_the_request_away_is_not_told_as_zero(
+    kustomize: Kustomize, tmp_path: Path, mode: Mode
+) -> None:
+    write(tmp_path, {**BASE, **over("patches: [{path: p.yaml}]\n", p=merge("null"))})
+    told = [each.finding.code for result in run([tmp_path], settings(mode)) for each in result.findings]
+    assert kustomize.command
+    assert "DRA101" not in told
+
+
+@pytest.mark.parametrize("shape", ["prefix", "merge-file"])
+def test_new_files_have_the_line_ends_of_the_kustomization_that_lists_them(
+    kustomize: Kustomize, tmp_path: Path, shape: str
+) -> None:
+    files = {name: text.replace("\n", "\r\n") for name, text in SHAPES[shape].files.items()}
+    done = convert(write(tmp_path, files), kustomize)
+    assert done.after.keys() > files.keys()
+    assert {name for name, text in done.after.items() if text.count("\r\n") != text.count("\n")} == set()
+
+
 def test_a_share_waits_for_a_choice(kustomize: Kustomize, tmp_path: Path) -> None:
     shared = merge("null, nvidia.com/gpu.shared: 1")
     done = convert(write(tmp_path, {**BASE, **over("patches:\n- path: p.yaml\n", p=shared)}), kustomize)

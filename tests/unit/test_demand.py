@@ -118,6 +118,7 @@ def test_zero_is_noted_and_asks_for_nothing(zero: object, name: str) -> None:
     assert [(found.code, found.path) for found in made.notes] == [
         ("DRA101", f"{MAIN}/limits/{name.replace('/', '~1')}")
     ]
+    assert f"{name}: {'null' if zero is None else 0} says" in made.notes[0].message
     assert (made.blockers, made.asks) == ([], False)
     assert asked(made) == [("main", Phase.APP, {})]
 

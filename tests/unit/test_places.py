@@ -527,6 +527,12 @@ CASES = [
         },
         {"/patches/0/patch": "DRA409", "/replacements/0/targets/0/fieldPaths/0": "DRA409"},
     ),
+    _case(
+        "kustomize.config.k8s.io/v1beta1",
+        "Kustomization",
+        {"/configMapGenerator/0/literals/0": f"a={GPU}: 1", "/secretGenerator/0/literals/0": f"a={GPU}: 1"},
+        {"/configMapGenerator/0/literals/0": "DRA440", "/secretGenerator/0/literals/0": "DRA440"},
+    ),
     _case(FILE, "kustomization", {"/patches/0/patch": MANIFEST}, {"/patches/0/patch": "DRA409"}),
     _case(
         FILE,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PATCH, _LEFT_PATCH, _LEFT_OBJECT, _GENERATED, _REPLACED = "DRA435", "DRA409", "DRA410", "DRA440", "DRA441"
+_NONE = "DRA101"
 _FOR_PATCHES = frozenset({_LEFT_PATCH, _LEFT_OBJECT, "DRA418"})
 """Codes of the core for which this module has findings of its own."""
 _CLAIMED = "Left as it is: the container that it patches has a claim already, and would ask for GPUs twice."
@@ -107,9 +108,11 @@ class Report:
                 keep=lambda: self._surroundings.keeps(path), around=self._surroundings.around(path),
             )  # fmt: skip
         covered = self._covered(path)
+        gone = {each[1] for patch in self._patches.get(path, ()) for each in request_pointers(patch.documents())}
         result.findings += [
             each for each in conversion.findings
             if not (each.finding.code in _FOR_PATCHES and each.finding.path.startswith(covered))
+            and not (each.finding.code == _NONE and each.finding.path in gone)  # null in a patch takes it away
         ]  # fmt: skip
         result.ignored += conversion.ignored
         if not reason and conversion.text is not None:

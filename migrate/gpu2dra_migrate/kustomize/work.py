@@ -45,7 +45,7 @@ class Work:
 
     def add_resource(self, one: Kustomization, path: Path, text: str) -> None:
         """Make a file and name it among the resources of `one`."""
-        self.tree.write(path, text, one)
+        self._write(path, text, one)
         name = Path(os.path.relpath(path, one.folder)).as_posix()
         self.edit(one, listed(self.data(one), "resources", name))
 
@@ -66,7 +66,7 @@ class Work:
         if self._home(one) is not one:
             raise CannotEdit(LAYOUT, "a Kustomization of Flux would need another patch", 1, 1)
         path = self._free(one, name)
-        self.tree.write(path, text, one)
+        self._write(path, text, one)
         self.edit(one, listed(self.data(one), "patches", {"path": path.name, **entry}))
 
     def add_references(self, one: Kustomization, objects: Iterable[Any]) -> None:
@@ -80,8 +80,13 @@ class Work:
         if specs <= below:
             return
         known = set(self._known(one))
-        self.tree.write(path, documents_text([configuration(specs | known)]), one)
+        self._write(path, documents_text([configuration(specs | known)]), one)
         self.edit(one, listed(self.data(one), "configurations", path.name))
+
+    def _write(self, path: Path, text: str, one: Kustomization) -> None:
+        """Write a file of our own with the line ends of the kustomization that lists it."""
+        lines = text.replace("\r\n", "\n")
+        self.tree.write(path, lines.replace("\n", "\r\n") if "\r\n" in one.text else lines, one)
 
     def _home(self, one: Kustomization) -> Kustomization:
         """Return the kustomization that lists files for `one`; raise CannotEdit where nobody but Flux has it."""
