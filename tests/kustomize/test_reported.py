@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,8 +12,6 @@ from kustomize.shapes import BASE, COMPONENT, ONE, SHAPES, TARGET, inline, merge
 from kustomize.trees import convert, judge, read, requests, settings, write
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from gpu2dra_migrate.kustomize.program import Kustomize
 
 pytestmark = pytest.mark.slow
@@ -101,6 +100,9 @@ def test_a_base_outside_of_the_repository_is_told(kustomize: Kustomize, tmp_path
     assert (tmp_path / "base" / "deploy.yaml").read_text() == before
     told = [each.finding.code for result in run([tmp_path / "repo"], settings(Mode.VERIFY)) for each in result.findings]
     assert told == ["DRA439"]
+    list(run([tmp_path / "base"], settings(Mode.CONVERT)))
+    results = list(run([tmp_path / "repo"], settings(Mode.VERIFY)))
+    assert [each.finding.code for result in results for each in result.findings] == ["DRA423"]
 
 
 @pytest.mark.parametrize("mode", [Mode.CHECK, Mode.DIFF, Mode.CONVERT])
@@ -121,6 +123,19 @@ def test_new_files_have_the_line_ends_of_the_kustomization_that_lists_them(
     done = convert(write(tmp_path, files), kustomize)
     assert done.after.keys() > files.keys()
     assert {name for name, text in done.after.items() if text.count("\r\n") != text.count("\n")} == set()
+
+
+def test_values_of_a_chart_that_is_here_lead_to_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    kustomization = "helmCharts: [{name: c, valuesFile: v.yaml}, {name: d, valuesFile: w.yaml}]\n"
+    values = "resources: {limits: {nvidia.com/gpu: 2}}\n"
+    files = {"app/kustomization.yaml": kustomization, "app/v.yaml": values, "app/w.yaml": values}
+    write(tmp_path, {**files, "app/charts/c/Chart.yaml": "apiVersion: v2\nname: c\nversion: 1.0.0\n"})
+    results = {result.path: result.findings for result in run([Path()], settings(Mode.CHECK))}
+    (here,), (elsewhere,) = results[Path("app/v.yaml")], results[Path("app/w.yaml")]
+    assert here.finding.code == elsewhere.finding.code == "DRA403"
+    assert "`gpu2dra convert app/charts/c --values app/v.yaml`" in here.finding.message
+    assert "gpu2dra convert" not in elsewhere.finding.message
 
 
 def test_a_share_waits_for_a_choice(kustomize: Kustomize, tmp_path: Path) -> None:

@@ -101,13 +101,13 @@ class Conversion:
             if one.folder in self._due:
                 with suppress(BuildError):  # then that is told
                     self._tell(one, self._tree.after(one) if self.outcome.texts else self._tree.before(one))
-            if outside := self._graph.outside(one):
-                text = f"{outside} is outside of this repository and asks for a GPU: convert it where it lives."
-                self._add(one, Problem("DRA439", text))
 
     def _tell(self, one: Kustomization, built: list[Object]) -> None:
         for code, message in built_problems(built):
             self._add(one, Problem(code, message))
+        if State.LEFT in states(built, self._due[one.folder]).values() and (outside := self._graph.outside(one)):
+            text = f"{outside} is outside of this repository and asks for a GPU: convert it where it lives."
+            self._add(one, Problem("DRA439", text))
 
     def _add(self, one: Kustomization, problem: Problem) -> None:
         """Tell of a problem with what `one` builds, where nothing else is told of it."""

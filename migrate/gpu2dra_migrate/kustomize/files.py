@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.groups import KUSTOMIZATION_FILES as NAMES
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.search import git
@@ -144,6 +145,17 @@ class Kustomization:
             for entry in strings(self.data.get(key)):
                 if "\n" not in entry and not normal(self.folder / entry).exists():
                     yield entry
+
+    def inflated(self) -> Iterator[tuple[Path, Path]]:
+        """Yield each file of values for a chart that is here, with the folder of the chart."""
+        settings, charts = self.data.get("helmGlobals"), self.data.get("helmCharts")
+        home = settings.get("chartHome") if isinstance(settings, dict) else None
+        for chart in charts if isinstance(charts, list) else ():
+            if isinstance(chart, dict):
+                folder = normal(self.folder / str(home or "charts") / str(chart.get("name")))
+                for name in strings([chart.get("valuesFile"), *strings(chart.get("additionalValuesFiles"))]):
+                    if (folder / CHART_FILE).is_file():
+                        yield normal(self.folder / name), folder
 
     def references(self) -> Iterator[Path]:
         """Yield every file or folder beside or below that some string of the kustomization names."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PATCH, _LEFT_PATCH, _LEFT_OBJECT, _GENERATED, _REPLACED = "DRA435", "DRA409", "DRA410", "DRA440", "DRA441"
-_NONE = "DRA101"
+_NONE, _VALUES = "DRA101", "DRA403"
 _FOR_PATCHES = frozenset({_LEFT_PATCH, _LEFT_OBJECT, "DRA418"})
 """Codes of the core for which this module has findings of its own."""
 _CLAIMED = "Left as it is: the container that it patches has a claim already, and would ask for GPUs twice."
@@ -50,6 +51,7 @@ class Report:
             for patch in patches_of(node):
                 self._patches.setdefault(patch.place, []).append(patch)
         self._generated = {path for node in nodes for path in generator_files(node)}
+        self._inflated = {path: chart for node in nodes for path, chart in node.inflated()}
         self._resources = {path for node in nodes for path in node.entries(*RESOURCES)}
         self._requests = {carrier.patch.key: carrier.requests for carrier in outcome.carriers}
         self._objects = {carrier.patch.place: carrier.objects for carrier in outcome.carriers}
@@ -110,7 +112,7 @@ class Report:
         covered = self._covered(path)
         gone = {each[1] for patch in self._patches.get(path, ()) for each in request_pointers(patch.documents())}
         result.findings += [
-            each for each in conversion.findings
+            self._of_chart(path, each) for each in conversion.findings
             if not (each.finding.code in _FOR_PATCHES and each.finding.path.startswith(covered))
             and not (each.finding.code == _NONE and each.finding.path in gone)  # null in a patch takes it away
         ]  # fmt: skip
@@ -119,6 +121,15 @@ class Report:
             result.objects += conversion.objects
             result.requests += conversion.requests
             result.changed = True
+
+    def _of_chart(self, path: Path, located: Located) -> Located:
+        """Return a finding; that of values for a chart that is here says how to convert the chart."""
+        chart = self._inflated.get(path)
+        if chart is None or located.finding.code != _VALUES:
+            return located
+        names = self._told_as(chart), self._told_as(path)
+        text = "Values of the chart in {0}, which kustomize inflates: convert it by `gpu2dra convert {0} --values {1}`."
+        return replace(located, finding=finding(_VALUES, located.finding.path, text.format(*names)))
 
     @cached_property
     def _claiming(self) -> list[Object]:
