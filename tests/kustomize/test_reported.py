@@ -184,6 +184,28 @@ def test_a_component_that_two_overlays_need_differently_stays(kustomize: Kustomi
         assert judge(before, after) == [] or before == after
 
 
+@pytest.mark.parametrize(
+    ("patch", "held"),
+    [
+        (merge(4), {"base"}),
+        (merge(4, name="another"), set()),
+        (op("replace", 4), {"base"}),
+        (merge(4).replace("nvidia.com/gpu", "memory"), set()),
+    ],
+)
+@pytest.mark.parametrize("mode", [Mode.CHECK, Mode.CONVERT])
+def test_what_a_component_without_a_user_is_about_stays(
+    kustomize: Kustomize, tmp_path: Path, patch: str, held: set[str], mode: Mode
+) -> None:
+    target = "  target: {kind: Deployment}\n" if patch.startswith("- op") else ""
+    files = {"big/kustomization.yaml": COMPONENT + "patches:\n- path: p.yaml\n" + target, "big/p.yaml": patch}
+    write(tmp_path, {**BASE, **files, "far/kustomization.yaml": "namePrefix: a-\n"})
+    results = list(run([tmp_path], settings(mode)))
+    told = {result.path.parent.name for result in results for each in result.findings if each.finding.code == "DRA437"}
+    assert told == held
+    assert ("base" in {result.path.parent.name for result in results if result.changed}) is not bool(held)
+
+
 def test_the_patch_of_a_component_that_nobody_uses_stays(kustomize: Kustomize, tmp_path: Path) -> None:
     files = {"big/kustomization.yaml": COMPONENT + "patches: [{path: p.yaml}]\n", "big/p.yaml": merge(4)}
     done = convert(write(tmp_path, files), kustomize)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from gpu2dra import Context, Keep, Object, Options
@@ -51,6 +52,14 @@ class Outcome:
     proven: list[Path] = field(default_factory=list)
     refusals: dict[tuple[Path, str], str] = field(default_factory=dict)
 
+    def hold(self, one: Kustomization, graph: Graph, problem: Problem) -> None:
+        """Leave the files that make up `one` as they are, and tell why, where nothing else is told of it."""
+        known = self.problems.get(one.file)
+        if known is None or known.code == STAND_IN:
+            self.problems[one.file] = problem
+        for path in graph.closure(one)[1]:
+            self.frozen.setdefault(path, one.file)
+
 
 class Conversion:
     """Converts `members`, which share no file with other kustomizations; `editable` are the files that may change."""
@@ -74,9 +83,11 @@ class Conversion:
         self._context = Context()
         self.outcome = Outcome()
 
-    def run(self) -> Outcome:
-        """Convert, and take back what does not commute, until all that is left does."""
+    def run(self, held: Mapping[Kustomization, Problem] = MappingProxyType({})) -> Outcome:
+        """Convert, and take back what does not commute, until all that is left does; `held` are left anyway."""
         self._build_before()
+        for one, problem in held.items():
+            self.outcome.hold(one, self._graph, problem)
         start = dict(self.outcome.frozen), dict(self.outcome.problems)
         frozen = -1
         while frozen < len(self.outcome.frozen):
@@ -158,11 +169,7 @@ class Conversion:
         if because and because != one.file:
             name = f"{because.parent.name}/{because.name}"
             problem = Problem(problem.code, f"Shares files with {name}, which stays as it is. {problem.message}")
-        known = self.outcome.problems.get(one.file)
-        if known is None or known.code == STAND_IN:
-            self.outcome.problems[one.file] = problem
-        for path in files:
-            frozen.setdefault(path, one.file)
+        self.outcome.hold(one, self._graph, problem)
 
     def verify(self) -> dict[Path, Problem]:
         """Return what is wrong with what is built already, whatever is converted and whatever not."""

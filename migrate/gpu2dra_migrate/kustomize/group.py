@@ -17,8 +17,10 @@ from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, local, normal, root_of
 from gpu2dra_migrate.kustomize.flux import find_applied
 from gpu2dra_migrate.kustomize.graph import Graph
+from gpu2dra_migrate.kustomize.problem import Problem
 from gpu2dra_migrate.kustomize.program import Kustomize, find_kustomize
 from gpu2dra_migrate.kustomize.report import Report
+from gpu2dra_migrate.kustomize.strays import held_by_strays
 from gpu2dra_migrate.kustomize.tree import Tree
 from gpu2dra_migrate.manifest import Located
 from gpu2dra_migrate.surroundings import Surroundings
@@ -44,11 +46,12 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
         for made in find_applied([path for path in by_path if path.is_relative_to(top)], top):
             graph.add(made)
         chosen = [one for one in graph.all if any(path in by_path for path in graph.closure(one)[1])]
+        held = held_by_strays(graph, chosen)
         for members in graph.connected(chosen):
             files = {path for one in members for path in graph.closure(one)[1]}
             own = {path: by_path.pop(path) for path in sorted(files) if path in by_path}
             if own:
-                yield KustomizeGroup(graph, members, own, kustomize, surroundings, said)
+                yield KustomizeGroup(graph, members, own, kustomize, surroundings, said, held)
 
 
 class KustomizeGroup:
@@ -62,6 +65,7 @@ class KustomizeGroup:
         kustomize: Callable[[], Kustomize | None],
         surroundings: Surroundings,
         said: set[str],
+        held: Mapping[Path, Problem],
     ) -> None:
         self.files = frozenset(normal(job.path) for job in jobs.values())
         self._graph = graph
@@ -70,6 +74,7 @@ class KustomizeGroup:
         self._kustomize = kustomize
         self._surroundings = surroundings
         self._said = said
+        self._held = {one: held[one.file] for one in members if one.file in held}
         self._mode = next(iter(jobs.values())).settings.mode
 
     def results(self) -> Iterator[FileResult]:
@@ -91,14 +96,17 @@ class KustomizeGroup:
     def _outcome(self) -> Outcome:
         kustomize = self._kustomize()
         if self._mode is Mode.CHECK and kustomize:
-            return Outcome()  # check runs nobody else's program; diff and convert prove what they show
+            outcome = Outcome()
+            for one, problem in self._held.items():
+                outcome.hold(one, self._graph, problem)
+            return outcome  # check runs nobody else's program; diff and convert prove what they show
         with tempfile.TemporaryDirectory(prefix="gpu2dra-kustomize-") as room:
             tree = Tree(self._graph, self._members, kustomize, Path(room), self._may_write)
             options = {path: job.settings.options for path, job in self._jobs.items()}
             conversion = Conversion(
                 self._graph, self._members, tree, options, self._surroundings.keeps, self._surroundings.around
             )
-            outcome = conversion.run()
+            outcome = conversion.run(self._held)
             if self._mode is Mode.VERIFY:
                 outcome.problems |= conversion.verify()
         for file in [file for file, problem in outcome.problems.items() if problem.code == _ABSENT]:
