@@ -87,16 +87,36 @@ def test_names_that_flux_gives_are_followed(kustomize: Kustomize, tmp_path: Path
     assert f"base/{NAMES}" in changed
 
 
-def test_what_flux_would_patch_elsewhere_holds_its_folder_back(kustomize: Kustomize, tmp_path: Path) -> None:
-    files = {
-        "base/deploy.yaml": BASE["base/deploy.yaml"],
-    }
+@pytest.mark.parametrize("mode", [Mode.DIFF, Mode.CONVERT])
+def test_a_folder_that_flux_lists_gets_the_templates(kustomize: Kustomize, tmp_path: Path, mode: Mode) -> None:
+    other = BASE["base/deploy.yaml"].replace("vllm", "other")
+    files = {"base/deploy.yaml": BASE["base/deploy.yaml"], "base/inner/other.yaml": other}
+    files |= {"base/own/kustomization.yaml": "resources: [d.yaml]\n", "base/own/d.yaml": other.replace("other", "own")}
     write(tmp_path, {**files, "clusters/app.yaml": HEAD + patches(merge(4))})
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
-    results = list(run([tmp_path], settings(Mode.CONVERT)))
-    assert [result for result in results if result.changed] == []
-    codes = {located.finding.code for result in results for located in result.findings}
-    assert codes == {"DRA445", "DRA409", "DRA410"}
+    before = listed(tmp_path, kustomize)
+    results = list(run([tmp_path], settings(mode)))
+    assert {path.name for result in results for path in result.created} == {TEMPLATES}
+    assert {result.path.name for result in results if result.changed} == {
+        "deploy.yaml", "other.yaml", "d.yaml", "app.yaml",
+    }  # fmt: skip
+    if mode is Mode.CONVERT:
+        after = listed(tmp_path, kustomize)
+        assert judge(before, after) == []
+        assert requests(after) == ["Deployment/other server 1", "Deployment/own server 1", *FOUR]
+        assert not any(result.changed for result in run([tmp_path], settings(mode)))
+
+
+def listed(folder: Path, kustomize: Kustomize) -> list[Any]:
+    """Return what Flux builds of a folder without a kustomization: a list of what is in it, with its patches."""
+    *_, made = yaml.safe_load_all((folder / "clusters/app.yaml").read_text())
+    names = [path.relative_to(folder / "base").as_posix() for path in sorted((folder / "base").rglob("*.yaml"))]
+    over = {"resources": [*(name for name in names if not name.startswith("own/")), "own"], **made["spec"]}
+    file = folder / "base/kustomization.yaml"
+    file.write_text(yaml.safe_dump({key: over[key] for key in ("resources", "patches")}))
+    text = subprocess.run([*kustomize.command, str(file.parent)], check=True, capture_output=True, text=True).stdout
+    file.unlink()
+    return list(yaml.safe_load_all(text))
 
 
 def test_a_namespace_of_the_cluster_keeps_the_request(kustomize: Kustomize, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ class Kustomization:
     """One kustomization file, parsed when somebody asks what it says.
 
     It is document `number` of its file (None: the first map), with its fields below `prefix`, and is built by
-    `build_file`, in `folder`.
+    `build_file`, in `folder`. `listed` is a folder all of whose manifests it takes in, also those that are `added` now.
     """
 
     def __init__(self, file: Path) -> None:
@@ -104,6 +104,8 @@ class Kustomization:
         self.text = text_of(file)
         self.number: int | None = None
         self.prefix = ""
+        self.listed: Path | None = None
+        self.added: set[Path] = set()
 
     @cached_property
     def data(self) -> dict[str, Any]:

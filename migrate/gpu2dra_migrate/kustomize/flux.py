@@ -38,6 +38,7 @@ class AppliedKustomization(Kustomization):
         self.base = base
         self.folder = base.parent / f".applied-{name}-{number}{where.replace('/', '-')}-{base.name}"
         self.build_file = self.folder / "kustomization.yaml"
+        self.listed = None if kustomization_in(base) else base
 
     def data_of(self, text: str) -> dict[str, Any]:
         """Return what the kustomization says when its file has this text."""
@@ -46,7 +47,7 @@ class AppliedKustomization(Kustomization):
         for name in segments(self.prefix):
             spec = spec[int(name)] if isinstance(spec, list) and name.isdigit() else mapping(spec).get(name)
         spec = mapping(spec)
-        names = [self._from_here(path) for path in _generated(self.base)] or [f"../{self.base.name}"]
+        names = [self._from_here(path) for path in self._generated()] or [f"../{self.base.name}"]
         data: dict[str, Any] = {"resources": names, **{key: spec[key] for key in _CHANGING if spec.get(key)}}
         if components := strings(spec.get("components")):
             data["components"] = [self._from_here(self.base / name) for name in components]
@@ -56,6 +57,29 @@ class AppliedKustomization(Kustomization):
             if isinstance(namespace := spec.get(key), str):
                 data["namespace"] = namespace
         return {key: _filled(value) if key != "patches" else value for key, value in data.items()}
+
+    def _generated(self) -> list[Path]:
+        """Return what Flux lists where it makes a kustomization for a folder without one; nothing where there is one.
+
+        A folder inside with one of its own is taken in as such.
+        """
+        found = sorted(self.added)
+        for here, folders, files in os.walk(self.listed) if self.listed else ():
+            folder = Path(here)
+            inner = [name for name in sorted(folders) if kustomization_in(folder / name)]
+            found += [folder / name for name in inner]
+            folders[:] = [name for name in folders if name not in inner and name != ".git"]
+            found += [folder / name for name in sorted(files) if name.endswith((".yaml", ".yml"))]
+        return found
+
+    def lists(self, path: Path) -> bool:
+        """Whether Flux would list a new file."""
+        top = self.listed
+        return (
+            top is not None
+            and path.is_relative_to(top)
+            and not any(kustomization_in(up) for up in path.parents if up != top and up.is_relative_to(top))
+        )
 
     def _from_here(self, path: Path) -> str:
         return Path(os.path.relpath(path, self.folder)).as_posix()
@@ -122,20 +146,3 @@ def _folders(top: Path, path: str) -> Iterator[Path]:
 
 def _filled(value: Any) -> Any:
     return _PLACEHOLDER.sub("x", value) if isinstance(value, str) else value
-
-
-def _generated(base: Path) -> list[Path]:
-    """Return what Flux lists where it makes a kustomization for a folder without one; nothing where there is one.
-
-    A folder inside with one of its own is taken in as such.
-    """
-    if kustomization_in(base):
-        return []
-    found: list[Path] = []
-    for here, folders, files in os.walk(base):
-        folder = Path(here)
-        inner = [name for name in sorted(folders) if kustomization_in(folder / name)]
-        found += [folder / name for name in inner]
-        folders[:] = [name for name in folders if name not in inner and name != ".git"]
-        found += [folder / name for name in sorted(files) if name.endswith((".yaml", ".yml"))]
-    return found

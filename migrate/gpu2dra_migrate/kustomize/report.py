@@ -46,6 +46,10 @@ class Report:
         self._surroundings = surroundings
         self._told_as = told_as
         self._nodes = {node.file: node for node in nodes}
+        self._tellers: dict[Path, Path] = {
+            node.listed: node.file for node in nodes if node.listed and node.file in outcome.texts
+        }
+        self._tellers |= {node.folder: node.file for node in nodes if node.file == node.build_file}
         self._patches: dict[Path, list[Patch]] = {}
         for node in nodes:
             for patch in patches_of(node):
@@ -92,12 +96,13 @@ class Report:
 
     def _created(self, path: Path) -> dict[Path, str]:
         """Return the new files that the kustomization in a file has brought about."""
-        if path not in self._nodes or self._nodes[path].file != self._nodes[path].build_file:
+        if path not in self._nodes:
             return {}
+        folders = {folder for folder, file in self._tellers.items() if file == path}
         return {
             self._told_as(new): text
             for new, text in self._outcome.texts.items()
-            if new.parent == path.parent and not self.old(new)
+            if new.parent in folders and not self.old(new)
         }
 
     def _tell_content(self, path: Path, text: str, job: Job, result: FileResult) -> None:

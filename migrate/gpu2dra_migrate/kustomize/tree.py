@@ -12,6 +12,7 @@ from typing import Any
 
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.kustomize.files import Kustomization, links_on, normal, text_of
+from gpu2dra_migrate.kustomize.flux import AppliedKustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
 from gpu2dra_migrate.kustomize.standins import stand_ins
@@ -59,7 +60,7 @@ class Tree:
         for link, target in links.items():
             for copy in (self._before, self._after) if target.is_relative_to(self._top) else ():
                 self._link(copy / link.relative_to(self._top), copy / target.relative_to(self._top))
-        self._made = [node for node in nodes.values() if node.build_file != node.file]
+        self._made = [node for node in nodes.values() if isinstance(node, AppliedKustomization)]
         for node in self._made:
             for copy in (self._before, self._after):
                 self._put(node.build_file, node.build_text(node.text), copy)
@@ -88,6 +89,10 @@ class Tree:
         self.changed[path] = text
         self._owned.setdefault(owner.folder, set()).add(path)
         self._put(path, text)
+        for node in self._made if not path.exists() else ():
+            if node.lists(path):
+                node.added.add(path)
+                self._put(node.build_file, node.build_text(self.text(node.file)))
 
     def revert(self) -> None:
         """Make all files what they were."""
@@ -98,6 +103,10 @@ class Tree:
                 (self._after / path.relative_to(self._top)).unlink(missing_ok=True)
         self.changed = {}
         self._owned = {}
+        for node in self._made:
+            if node.added:
+                node.added.clear()
+                self._put(node.build_file, node.build_text(node.text))
 
     def _put(self, path: Path, text: str, copy: Path | None = None) -> None:
         if self._kustomize is not None:
@@ -126,7 +135,7 @@ class Tree:
     def after(self, one: Kustomization) -> list[Any]:
         """Return what `one` builds as it becomes; raise BuildError."""
         inner, files = self.graph.closure(one)
-        paths = {*files, *(path for each in inner for path in self._owned.get(each.folder, ()))}
+        paths = {*files, *(path for each in inner for path in (*self._owned.get(each.folder, ()), *each.added))}
         state = tuple(sorted((str(path), hash(self.changed[path])) for path in paths if path in self.changed))
         return self._build(self._after if state else self._before, one, state)
 

@@ -52,29 +52,43 @@ class Work:
     def add_template(self, one: Kustomization, template: Object) -> None:
         """Put a template into the file for templates of a kustomization.
 
-        What Flux makes lists no files, so there it goes to what it is made of.
+        What Flux makes lists no files, so there it goes to what it is made of; a folder without a kustomization is
+        listed by Flux as it is.
         """
-        one = self._home(one)
-        templates = self._templates.setdefault(one.folder, [])
+        home = self._home(one)
+        folder = home.folder if home else one.listed or one.folder
+        templates = self._templates.setdefault(folder, [])
         if template in templates:
             return
         templates.append(template)
-        self.add_resource(one, self._free(one, TEMPLATES), documents_text(templates))
+        path, text = self._free(folder, TEMPLATES), documents_text(templates)
+        if home:
+            self.add_resource(home, path, text)
+        else:
+            self._write(path, text, one)
 
     def add_patch(self, one: Kustomization, name: str, entry: Object, text: str) -> None:
         """Make the file of a patch and name it, with what `entry` says, among the patches of a kustomization."""
         if self._home(one) is not one:
             raise CannotEdit(LAYOUT, "a Kustomization of Flux would need another patch", 1, 1)
-        path = self._free(one, name)
+        path = self._free(one.folder, name)
         self._write(path, text, one)
         self.edit(one, listed(self.data(one), "patches", {"path": path.name, **entry}))
 
     def add_references(self, one: Kustomization, objects: Iterable[Any]) -> None:
         """Let kustomize follow the names of templates that the objects use, where something above renames them."""
-        one = self._home(one)
         specs = set(field_specs(objects))
-        if not specs or one.folder not in self._renamed:
+        home = self._home(one)
+        if not specs or (home or one).folder not in self._renamed:
             return
+        if home is None:
+            raise CannotEdit(
+                LAYOUT,
+                f"{(one.listed or one.folder).name} needs a kustomization, which lets names of templates follow",
+                1,
+                1,
+            )
+        one = home
         path = one.folder / CONFIGURATION
         below = {spec for inner in self.graph.closure(one)[0] for spec in self._known(inner)}
         if specs <= below:
@@ -88,24 +102,21 @@ class Work:
         lines = text.replace("\r\n", "\n")
         self.tree.write(path, lines.replace("\n", "\r\n") if "\r\n" in one.text else lines, one)
 
-    def _home(self, one: Kustomization) -> Kustomization:
-        """Return the kustomization that lists files for `one`; raise CannotEdit where nobody but Flux has it."""
+    def _home(self, one: Kustomization) -> Kustomization | None:
+        """Return the kustomization that lists files for `one`; None where Flux lists what a folder holds."""
         if not isinstance(one, AppliedKustomization):
             return one
-        if home := self.graph.at(one.base):
-            return home
-        raise CannotEdit(
-            LAYOUT, f"{one.base.name} has no kustomization, which has to list what the conversion adds", 1, 1
-        )
+        return self.graph.at(one.base)
 
     def _known(self, one: Kustomization) -> list[FieldSpec]:
         """Return the fields that kustomize follows already by what stands in the folder of `one`."""
         return list(specs_in(first_map(self.tree.text(one.folder / CONFIGURATION))))
 
-    def _free(self, one: Kustomization, name: str) -> Path:
+    @staticmethod
+    def _free(folder: Path, name: str) -> Path:
         """Return the path for a new file: its name, with a number where something else has it."""
-        path, number = one.folder / name, 2
+        path, number = folder / name, 2
         while path.exists():
             stem, dot, ending = name.rpartition(".")
-            path, number = one.folder / f"{stem}-{number}{dot}{ending}", number + 1
+            path, number = folder / f"{stem}-{number}{dot}{ending}", number + 1
         return path
