@@ -117,6 +117,25 @@ def test_certificates_that_other_clients_accept_are_accepted_and_our_own_is_show
         api.close()
 
 
+def test_no_two_connections_share_a_context(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """urllib3 loads certificates into it: changed under the handshake of another thread it ends the process."""
+    used: list[ssl.SSLContext] = []
+    real = ssl.SSLContext.wrap_socket
+
+    def wrap_socket(self: ssl.SSLContext, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        if not options.get("server_side"):
+            used.append(self)
+        return real(self, *arguments, **options)
+
+    monkeypatch.setattr(ssl.SSLContext, "wrap_socket", wrap_socket)
+    with secure_server(tmp_path, bare=False) as (authority, server):
+        api = client.connect(authority.kubeconfig(server, "me"))
+        for _ in range(3):  # the server closes each
+            assert api.call("GET", "/x") == b"{}"
+        api.close()
+    assert len({id(context) for context in used}) == 3
+
+
 def kubeconfig_with(authority: Authority, server: str, **cluster: Any) -> Path:
     """Write a kubeconfig whose cluster has these fields besides its server, and no certificate-authority-data."""
     path = authority.kubeconfig(server, "me")

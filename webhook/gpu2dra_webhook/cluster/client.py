@@ -17,6 +17,7 @@ import urllib3
 from kubernetes import config
 from kubernetes.client import ApiClient, Configuration
 from kubernetes.client.exceptions import ApiException
+from urllib3.connection import HTTPSConnection
 
 from gpu2dra import Object
 from gpu2dra_webhook.cluster.errors import ApiError, TimedOut, Unreachable, refusal
@@ -24,7 +25,6 @@ from gpu2dra_webhook.settings import SettingsError
 from gpu2dra_webhook.tls import client_context
 
 if TYPE_CHECKING:
-    import ssl
     from pathlib import Path
 
     from kubernetes.client.rest import RESTResponse
@@ -66,21 +66,32 @@ def connect(kubeconfig: Path | None = None, *, user_agent: str = "gpu2dra-webhoo
         advice = f"look at {kubeconfig}" if kubeconfig else "outside of a cluster, name a kubeconfig"
         raise SettingsError(f"No API server to talk to: {_cause(error)} ({advice}).") from error
     client = ApiClient(configuration)
-    client.rest_client.pool_manager.connection_pool_kw["ssl_context"] = _context(configuration)
+    client.rest_client.pool_manager.pool_classes_by_scheme = {
+        "http": urllib3.HTTPConnectionPool, "https": _secured(configuration),
+    }  # fmt: skip
     client.user_agent = user_agent
     return Api(client)
 
 
-def _context(configuration: Configuration) -> ssl.SSLContext:
-    """Return what connections are secured with; into it urllib3 loads CA and client certificate, for each one anew.
+def _secured(configuration: Configuration) -> type[urllib3.HTTPSConnectionPool]:
+    """Return a pool whose connections have a context of our own each, which urllib3 loads CA and certificate into.
 
-    So files that are exchanged while we run are read again.
+    One for all would be changed by one thread in the middle of another's handshake, which ends the process. And files
+    that are exchanged while we run are read again.
     """
-    context = client_context()
-    context.check_hostname = bool(configuration.verify_ssl)
-    if not (configuration.ssl_ca_cert or configuration.ca_cert_data):
-        context.load_default_certs()
-    return context
+
+    class Connection(HTTPSConnection):
+        def connect(self) -> None:
+            self.ssl_context = client_context()
+            self.ssl_context.check_hostname = bool(configuration.verify_ssl)
+            if not (configuration.ssl_ca_cert or configuration.ca_cert_data):
+                self.ssl_context.load_default_certs()
+            super().connect()
+
+    class Pool(urllib3.HTTPSConnectionPool):
+        ConnectionCls = Connection
+
+    return Pool
 
 
 def path(root: str, *segments: str) -> str:
