@@ -8,7 +8,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory
 PYTHON ?=
 CANDIDATES := python3.13 python3.12 python3.11 python3
 # The versions of `make test-pythons`; the classifiers in pyproject.toml claim these and no others.
-PYTHONS := 3.11 3.13
+PYTHONS := 3.11 3.12 3.13
 # Compiles the locks and makes the environments of test-lowest and test-pythons; no other target needs it.
 UV_VERSION := 0.13.9
 
