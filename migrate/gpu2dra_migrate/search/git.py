@@ -28,6 +28,8 @@ nothing two levels below the top of a repository by `grep --untracked` with `:(i
 CHART_HELPERS = ("*templates/*.tpl",)
 """Pathspec for whatever discover.is_chart_helper takes, and a little more."""
 _FOUND_OR_NOT = (0, 1)
+_GIT_THREADS = 8
+"""What git takes of its own accord; on two cores half of them search a quarter faster."""
 _BLOB = re.compile(rb"100\d{3} [0-9a-f]+ \d\t")
 _ARCHIVE = b".tgz"
 _LINK, _REPOSITORY = b"120000 ", b"160000 "
@@ -82,7 +84,15 @@ def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path
 
     None where git has no repository or refuses it. Files that attributes call binary are searched, too.
     """
-    command = ["grep", "--no-color", "-zlFa", "--untracked", *(word for term in terms for word in ("-e", term))]
+    threads = min(_GIT_THREADS, 2 * (os.cpu_count() or 1))
+    command = [
+        "grep",
+        f"--threads={threads}",
+        "--no-color",
+        "-zlFa",
+        "--untracked",
+        *(word for term in terms for word in ("-e", term)),
+    ]
     answer = run(folder, *command, "--", *pathspecs)
     if answer is None or answer[0] not in _FOUND_OR_NOT:
         return None
