@@ -25,6 +25,11 @@ class Record:
     containers: dict[str, dict[str, int | str]] = field(default_factory=dict)
     templates: dict[str, Object] = field(default_factory=dict)
 
+    @property
+    def text(self) -> str:
+        """What stands in the annotation."""
+        return canonical_json({"containers": self.containers, "templates": self.templates})
+
     def serves(self, container: str, resource: str) -> int | str | None:
         """Return the amount that our claim already gives `container`, or None."""
         return self.containers.get(container, {}).get(resource)
@@ -85,10 +90,10 @@ def _objects(items: object) -> list[Object]:
     return [item for item in items if isinstance(item, dict)] if isinstance(items, list) else []
 
 
-def fits(metadata: Mapping[str, Any], record: Record) -> bool:
-    """Whether the annotations of an object with this metadata have room for `record`."""
+def fits(metadata: Mapping[str, Any], text: str) -> bool:
+    """Whether the annotations of an object with this metadata have room for the `text` of a record."""
     present = metadata.get("annotations")
-    annotations = {**(present if isinstance(present, dict) else {}), ANNOTATION: _text(record)}
+    annotations = {**(present if isinstance(present, dict) else {}), ANNOTATION: text}
     pairs = ((key, value) for key, value in annotations.items() if isinstance(value, str))
     return sum(_size(key) + _size(value) for key, value in pairs) <= ANNOTATIONS_LIMIT
 
@@ -97,13 +102,8 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def _text(record: Record) -> str:
-    return canonical_json({"containers": record.containers, "templates": record.templates})
-
-
-def write_record(metadata: object, base: str, record: Record) -> list[Operation]:
-    """Return the operations that put `record` and the label on the metadata of the object at pointer `base`."""
-    text = _text(record)
+def write_record(metadata: object, base: str, text: str) -> list[Operation]:
+    """Return the operations that put the `text` of a record, and the label, on the metadata of the object at `base`."""
     metadata = metadata if isinstance(metadata, dict) else None
     if metadata is None:
         return [add(pointer(base, "metadata"), {"annotations": {ANNOTATION: text}, "labels": {LABEL: "true"}})]

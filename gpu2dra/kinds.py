@@ -206,6 +206,21 @@ def kind_of(obj: Object) -> Kind | None:
     return row if row is not None and version in row.versions else None
 
 
+def pod_specs(obj: Object) -> Iterator[tuple[str, Object]]:
+    """Yield `(JSON Pointer, PodSpec)` for each PodSpec in an object of a kind of the table; none of another object."""
+    row = kind_of(obj)
+    for pattern in (*(f"{template}/spec" for template in row.templates), *row.specs) if row else ():
+        yield from ((path, spec) for path, spec in matches(obj, pattern) if isinstance(spec, dict))
+
+
+def claim_templates(obj: Object) -> Iterator[tuple[str, str]]:
+    """Yield `(JSON Pointer, name)` for each ResourceClaimTemplate that PodSpecs of an object name."""
+    for base, spec in pod_specs(obj):
+        for path, name in matches(spec, "/resourceClaims/*/resourceClaimTemplateName"):
+            if isinstance(name, str):
+                yield base + path, name
+
+
 def matches(obj: Any, pattern: str) -> Iterator[tuple[str, Any]]:
     """Yield `(JSON Pointer, value)` for each place in `obj` that `pattern` hits, in the object's own order.
 

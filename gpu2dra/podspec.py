@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -88,8 +88,9 @@ def _remember(pod: Pod, wanting: Sequence[Demand], record: Record, plan: PodPlan
         record.containers.setdefault(demand.name, {}).update(
             {legacy.resource.name: legacy.amount for legacy in demand.legacy}
         )
-    plan.operations += write_record(pod.metadata or None, pod.base, record)
-    if not fits(pod.metadata, record):
+    carried = record.text
+    plan.operations += write_record(pod.metadata or None, pod.base, carried)
+    if not fits(pod.metadata, carried):
         text = "What a converted pod has to carry does not fit its annotations (256 KiB); shorten them."
         plan.blockers = [finding("DRA317", pointer(pod.base, "metadata"), text)]
 
@@ -240,14 +241,21 @@ def _describe(demand: Demand, allocation: Allocation, names: Mapping[str, str], 
 
 def _tolerations(pod: Pod, reading: Reading) -> list[Operation]:
     """Return what the ExtendedResourceToleration plugin would have added for the names that go (R7)."""
-    present = pod.spec.get("tolerations")
     names = dict.fromkeys(legacy.resource.name for demand in reading.demands for legacy in demand.legacy)
+    return tolerating(pod.spec_path, pod.spec.get("tolerations"), names)
+
+
+def tolerating(base: str, present: object, names: Iterable[str]) -> list[Operation]:
+    """Return the operations on the object at `base` by which its `tolerations`, now `present`, bear taints of `names`.
+
+    One that is there already, or is wider, is enough.
+    """
     wanted = [
         {"key": name, "operator": "Exists", "effect": "NoSchedule"}
         for name in names
         if not any(_tolerates(toleration, name) for toleration in (present if isinstance(present, list) else ()))
     ]
-    return append(pod.spec_path, "tolerations", present, list(wanted))
+    return append(base, "tolerations", present, list(wanted))
 
 
 def _tolerates(toleration: object, key: str) -> bool:

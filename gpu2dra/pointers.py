@@ -22,6 +22,18 @@ def segments(path: str) -> list[str]:
     return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
 
 
+def value_at(data: Any, path: str) -> Any:
+    """Return what stands at the pointer `path` in `data`, None where nothing does."""
+    for name in segments(path):
+        if isinstance(data, dict):
+            data = data.get(name)
+        elif isinstance(data, list) and name.isdecimal() and int(name) < len(data):
+            data = data[int(name)]
+        else:
+            return None
+    return data
+
+
 def add(path: str, value: Any) -> Operation:
     """Return an operation that adds a member or inserts an item."""
     return {"op": "add", "path": path, "value": value}

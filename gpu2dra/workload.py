@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpu2dra.codes import finding
-from gpu2dra.kinds import Kind, kind_of, matches
+from gpu2dra.kinds import Kind, claim_templates, kind_of, matches
 from gpu2dra.model import Context, Finding, Object, Operation, Options, Plan, Style
 from gpu2dra.names import subdomain
 from gpu2dra.operators import operator_edits
@@ -57,7 +57,7 @@ def _plan_object(obj: Object, options: Options, context: Context) -> tuple[Plan,
     workload = Workload(kind.group, kind.kind, _name(metadata), namespace, _around(metadata, context.wrapper))
     pods = [plan_pod(pod, workload, options, context) for pod in _pods(obj, kind, workload, options, context)]
     seen = set().union(*(pod.seen for pod in pods)) if pods else set()
-    references = _renamed_references(obj, kind, namespace, context)
+    references = _renamed_references(obj, namespace, context)
     if blockers := _blockers(workload, pods, options):
         notes = [note for pod in pods for note in pod.findings if note.code == "DRA101"]
         return Plan(operations=references, findings=(*blockers, *notes)), seen
@@ -140,17 +140,13 @@ def _pods(obj: Object, kind: Kind, workload: Workload, options: Options, context
                 yield Pod(outer, {}, base, spec, base, *around)
 
 
-def _renamed_references(obj: Object, kind: Kind, namespace: str, context: Context) -> tuple[Operation, ...]:
+def _renamed_references(obj: Object, namespace: str, context: Context) -> tuple[Operation, ...]:
     """Return the operations that follow the renames of templates of ours that were edited by hand (R8)."""
     if not context.renames:
         return ()
-    operations: list[Operation] = []
-    specs = [*(f"{pattern}/spec" for pattern in kind.templates), *kind.specs]
-    for pattern in specs:
-        for path, name in matches(obj, f"{pattern}/resourceClaims/*/resourceClaimTemplateName"):
-            if isinstance(name, str) and (new := context.renames.get((namespace, name))):
-                operations.append(replace(path, new))
-    return tuple(operations)
+    return tuple(
+        replace(path, new) for path, name in claim_templates(obj) if (new := context.renames.get((namespace, name)))
+    )
 
 
 def _plan_template(obj: Object) -> Plan:

@@ -36,18 +36,18 @@ def read(text: object, spec: Any = None) -> Record:
 )
 def test_what_is_written_is_read_again(metadata: Any) -> None:
     pod = {"metadata": metadata} if metadata is not None else {}
-    written = jsonpatch.apply_patch(pod, write_record(metadata, "", RECORD))
+    written = jsonpatch.apply_patch(pod, write_record(metadata, "", RECORD.text))
     assert written["metadata"]["annotations"][ANNOTATION] == TEXT
     assert written["metadata"]["labels"][LABEL] == "true"
     for field in ("annotations", "labels"):
         assert ((metadata or {}).get(field) or {}).items() <= written["metadata"][field].items()
     assert read_record(written["metadata"], SPEC) == RECORD
-    assert write_record(written["metadata"], "", RECORD) == []
+    assert write_record(written["metadata"], "", RECORD.text) == []
 
 
 def test_another_record_replaces_it() -> None:
     metadata = {"annotations": {ANNOTATION: "old"}, "labels": {LABEL: "true"}}
-    assert write_record(metadata, "/spec/template", RECORD) == [
+    assert write_record(metadata, "/spec/template", RECORD.text) == [
         {"op": "replace", "path": "/spec/template/metadata/annotations/gpu2dra.dev~1converted", "value": TEXT}
     ]
 

@@ -11,11 +11,12 @@ from collections.abc import Iterator
 from gpu2dra import Access, ApiVersion, Context, Object, Operation, Options, Plan
 from gpu2dra.codes import finding
 from gpu2dra.devices import GPU_CLASS
+from gpu2dra.podspec import tolerating
 from gpu2dra.pointers import add, pointer, replace
 from gpu2dra_migrate.elsewhere.outcome import Outcome
 from gpu2dra_migrate.elsewhere.releases import Release, mapping
 from gpu2dra_migrate.elsewhere.sketch import legacy_keys
-from gpu2dra_migrate.elsewhere.switches import NAME, Asked, asked, names_of, tolerating, without
+from gpu2dra_migrate.elsewhere.switches import NAME, Asked, asked, names_of, without
 
 _ROLES = ("decode", "prefill")
 _SIMULATOR = "llm-d-inference-sim"
@@ -152,7 +153,7 @@ def _switched(release: Release, needs: dict[str, Asked], keys: dict[str, set[str
             operations.append(replace(f"/{role}/accelerator/dra", True))
         operations += without(values, keys[role])
         if options.tolerations:
-            operations += tolerating(config.get("tolerations"), f"/{role}/tolerations", NAME)
+            operations += tolerating(pointer("", role), config.get("tolerations"), [NAME])
         text = (
             f"The values of llm-d-modelservice ask for {each.count} × {NAME} in {role}: "
             "becomes a claim by the chart's own switch, accelerator.dra."

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu2dra import Object, Operation
-from gpu2dra.kinds import kind_of, matches
-from gpu2dra.pointers import add, pointer, remove
+from gpu2dra.kinds import pod_specs
+from gpu2dra.pointers import add, pointer, remove, value_at
 from gpu2dra_migrate.elsewhere.releases import mapping
 from gpu2dra_migrate.text.emit import documents_text
 from gpu2dra_migrate.text.patch import copied, patched
@@ -18,9 +18,7 @@ def claim_patch(target: Mapping[str, str], obj: Object) -> Object:
 
     Lists of claims are replaced by kustomize, whose schema does not know them, so `obj` must have all of them.
     """
-    row = kind_of(obj)
-    assert row is not None  # noqa: S101 - sketches are of kinds that convert
-    ((path, spec),) = matches(obj, f"{row.templates[0]}/spec")
+    ((path, spec),) = pod_specs(obj)
     change: Object = {}
     for field in ("initContainers", "containers"):
         users = [
@@ -46,15 +44,10 @@ def without_claims(values: Object, operations: Sequence[Operation], containers: 
     data = patched(copied(values), [each for each in kept if each["op"] == "remove"])
     for base in containers:
         place = pointer(base, "resources")
-        if any(each["path"].startswith(f"{place}/") for each in kept) and not _at(data, place):
+        if any(each["path"].startswith(f"{place}/") for each in kept) and not value_at(data, place):
             kept = [each for each in kept if not each["path"].startswith(f"{place}/")]
             kept.append(remove(place))
     return kept
-
-
-def _at(data: Any, path: str) -> Any:
-    ((_, found),) = matches(data, path)
-    return found
 
 
 def with_patches(spec: Mapping[str, Any], patches: Sequence[Object]) -> list[Operation]:

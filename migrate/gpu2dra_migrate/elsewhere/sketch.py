@@ -12,7 +12,7 @@ from typing import Any
 from gpu2dra import Context, Object, Operation, Options, Plan, plan
 from gpu2dra.pointers import add, pointer, segments
 from gpu2dra.resources import legacy_resource
-from gpu2dra_migrate.elsewhere.releases import Release
+from gpu2dra_migrate.elsewhere.releases import Release, mapping
 from gpu2dra_migrate.text.patch import BadOperation, copied, list_index, patched
 
 
@@ -105,10 +105,6 @@ def legacy_keys(resources: Any, base: str) -> set[str]:
     return {
         pointer(base, section, name)
         for section in ("limits", "requests")
-        for name in _mapping(_mapping(resources).get(section))
+        for name in mapping(mapping(resources).get(section))
         if legacy_resource(name) is not None
     }
-
-
-def _mapping(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from gpu2dra import Context, Finding, Object, Operation, Options, Plan, plan
 from gpu2dra.devices import GPU_CLASS
-from gpu2dra.pointers import add, pointer, remove, segments
+from gpu2dra.pointers import pointer, remove, segments, value_at
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.elsewhere.releases import Release, mapping
 from gpu2dra_migrate.elsewhere.sketch import metadata_of
@@ -54,27 +54,16 @@ def without(values: Object, keys: Iterable[str]) -> list[Operation]:
     gone: dict[str, list[str]] = {}
     for key in sorted(keys):
         gone.setdefault(key.rpartition("/")[0], []).append(key)
-    emptied = {section for section, found in gone.items() if len(found) == len(_at(values, section))}
+    emptied = {section for section, found in gone.items() if len(found) == len(value_at(values, section))}
     for section, found in gone.items():
         resources = section.rpartition("/")[0]
-        if all(pointer(resources, name) in emptied for name in _at(values, resources)):
+        if all(pointer(resources, name) in emptied for name in value_at(values, resources)):
             operations += [remove(resources)] * (remove(resources) not in operations)
         elif section in emptied:
             operations.append(remove(section))
         else:
             operations += [remove(key) for key in found]
     return operations
-
-
-def tolerating(present: Any, place: str, name: str) -> list[Operation]:
-    """Return the operations that add the toleration for `name` to the list at `place`, unless one is wide enough."""
-    wanted = {"key": name, "operator": "Exists", "effect": "NoSchedule"}
-    listed: Sequence[Any] = present if isinstance(present, list) else ()
-    for each in map(mapping, listed):
-        wide = each.get("key") in (name, "", None) and each.get("effect") in ("NoSchedule", "", None)
-        if wide and each.get("operator") == "Exists":
-            return []
-    return [add(f"{place}/-", wanted)] if listed else [add(place, [wanted])]
 
 
 def names_of(keys: Iterable[str]) -> set[str]:
@@ -85,9 +74,3 @@ def names_of(keys: Iterable[str]) -> set[str]:
 def is_legacy(name: object) -> bool:
     """Whether a value is a legacy resource name."""
     return isinstance(name, str) and legacy_resource(name) is not None
-
-
-def _at(values: Any, path: str) -> Any:
-    for name in segments(path):
-        values = values[int(name)] if isinstance(values, list) else values[name]
-    return values

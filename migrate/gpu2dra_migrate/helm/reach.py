@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from gpu2dra.kinds import kind_of, matches
+from gpu2dra.kinds import pod_specs
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import canonical_spec
 
@@ -22,7 +22,7 @@ def reach(objects: Iterable[Any]) -> dict[Place, Devices]:
     templates = {_name(obj): _requests(obj) for obj in found if obj.get("kind") == "ResourceClaimTemplate"}
     result: dict[Place, Devices] = {}
     for obj in found:
-        for path, spec in _pod_specs(obj):
+        for path, spec in pod_specs(obj):
             sources = {e.get("name"): templates.get(str(e.get("resourceClaimTemplateName")), {}) for e in _claims(spec)}
             for container in _containers(spec):
                 devices: Devices = Counter()
@@ -41,17 +41,11 @@ def limits_left(objects: Iterable[Any]) -> list[Place]:
     return [
         (str(obj.get("kind")), _name(obj), path, str(container.get("name")))
         for obj in objects if isinstance(obj, dict)
-        for path, spec in _pod_specs(obj)
+        for path, spec in pod_specs(obj)
         for container in _containers(spec)
         if _items(_mapping(container.get("resources")).get("claims"))
         and any(map(legacy_resource, _mapping(_mapping(container.get("resources")).get("limits"))))
     ]  # fmt: skip
-
-
-def _pod_specs(obj: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    row = kind_of(dict(obj))
-    for pattern in (*(f"{way}/spec" for way in row.templates), *row.specs) if row else ():
-        yield from ((path, spec) for path, spec in matches(obj, pattern) if isinstance(spec, dict))
 
 
 def _requests(template: Mapping[str, Any]) -> dict[str, tuple[tuple[str, ...], int]]:

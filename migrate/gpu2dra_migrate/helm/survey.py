@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu2dra import Finding, Options, plan
-from gpu2dra.pointers import segments
+from gpu2dra.pointers import segments, value_at
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.config import MAX_SIZE
@@ -113,7 +113,7 @@ class Survey:
                 size.requests += sum(len(access.legacy) for access in made.access)
                 about = manifest.describe(obj)
                 for found in made.findings:
-                    amount = str(_at(obj, segments(found.path)))
+                    amount = str(value_at(obj, found.path))
                     yield Told(template, about, found, frozenset(asked), case.values, amount)
         self.asked.append((case.values, frozenset(names)))
         for template, size in sizes.items():
@@ -172,9 +172,10 @@ def named_in(file: Path) -> Iterator[Named]:
     data = first_mapping(text)
     for located in manifest.convert(text, Options(), write=False).findings:
         keys = segments(located.finding.path)
-        value = keys[-1:] if legacy_resource(keys[-1] if keys else "") else re.findall(_ANY_NAME, str(_at(data, keys)))
+        amount = str(value_at(data, located.finding.path))
+        value = keys[-1:] if legacy_resource(keys[-1] if keys else "") else re.findall(_ANY_NAME, amount)
         for name in dict.fromkeys(value):
-            yield Named(Place(file, located.line, located.column), tuple(keys), name, str(_at(data, keys)))
+            yield Named(Place(file, located.line, located.column), tuple(keys), name, amount)
 
 
 def _line_of(text: str, names: str) -> tuple[int, int] | None:
@@ -186,17 +187,6 @@ def _line_of(text: str, names: str) -> tuple[int, int] | None:
             if match and not re.match(r"\s*-?\s*key:", line):
                 mentions.append((number, match.start() + 1))
     return mentions[0] if mentions else None
-
-
-def _at(data: Any, keys: Sequence[str]) -> Any:
-    for key in keys:
-        if isinstance(data, dict):
-            data = data.get(key)
-        elif isinstance(data, list) and key.isdigit() and int(key) < len(data):
-            data = data[int(key)]
-        else:
-            return None
-    return data
 
 
 def _text(file: Path) -> str:

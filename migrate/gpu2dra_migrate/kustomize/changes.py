@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpu2dra.model import Operation
-from gpu2dra.pointers import add, pointer, remove, replace
+from gpu2dra.pointers import add, pointer, remove, replace, value_at
 from gpu2dra_migrate.text.patch import copied, same
 
 WHOLE = ("resourceClaims", "claims", "tolerations")
@@ -107,7 +107,7 @@ def as_operations(have: Any, wanted: list[Change]) -> list[Operation]:
     """Return JSON Patch operations that carry out `wanted` on an object that is now `have`."""
     operations: list[Operation] = []
     for change in wanted:
-        present = _at(have, change)
+        present = value_at(have, change.pointer)
         if change.gone:
             operations.append(remove(change.pointer))
         elif (
@@ -121,15 +121,6 @@ def as_operations(have: Any, wanted: list[Change]) -> list[Operation]:
 
 def _begins(whole: list[Any], start: list[Any]) -> bool:
     return len(whole) > len(start) and same(whole[: len(start)], start)
-
-
-def _at(value: Any, change: Change) -> Any:
-    for step in change.way:
-        if isinstance(step, str):
-            value = value.get(step) if isinstance(value, dict) else None
-        else:
-            value = value[step[0]] if isinstance(value, list) and step[0] < len(value) else None
-    return value
 
 
 def edits_between(old: Any, new: Any, base: str = "") -> list[Operation]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gpu2dra.pointers import pointer, segments
+from gpu2dra.pointers import pointer, value_at
 from gpu2dra_migrate.elsewhere.releases import argo_sources, mapping
 from gpu2dra_migrate.groups import FLUX_API, KUSTOMIZATION_FILES
 from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, local, normal, strings, text_of
@@ -44,9 +44,7 @@ class AppliedKustomization(Kustomization):
         """Return what the kustomization says when its file has this text."""
         found = objects(text)
         spec: Any = found[self._index] if len(found) > self._index else None
-        for name in segments(self.prefix):
-            spec = spec[int(name)] if isinstance(spec, list) and name.isdigit() else mapping(spec).get(name)
-        spec = mapping(spec)
+        spec = mapping(value_at(spec, self.prefix))
         names = [self._from_here(path) for path in self._generated()] or [f"../{self.base.name}"]
         data: dict[str, Any] = {"resources": names, **{key: spec[key] for key in _CHANGING if spec.get(key)}}
         if components := strings(spec.get("components")):

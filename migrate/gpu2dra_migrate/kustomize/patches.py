@@ -35,9 +35,9 @@ class Patch:
         """What tells this patch from all others."""
         return self.place, f"{self.owner.number}{self.pointer}" if self.file is None else ""
 
-    def documents(self, text: str | None = None) -> list[Any]:
+    def documents(self) -> list[Any]:
         """Return the patch as data: objects (strategic merge), or one list of operations (JSON6902)."""
-        return objects(self.text if text is None else text)
+        return objects(self.text)
 
 
 def patches_of(one: Kustomization) -> Iterator[Patch]:

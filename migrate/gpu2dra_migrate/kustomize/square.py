@@ -9,7 +9,7 @@ from itertools import chain
 from typing import Any
 
 from gpu2dra import Context, Object, Options, Plan
-from gpu2dra.kinds import kind_of, matches
+from gpu2dra.kinds import claim_templates, kind_of
 from gpu2dra.names import canonical_json
 from gpu2dra.templates import KIND, WORKLOAD_ANNOTATION, canonical_spec
 from gpu2dra_migrate.elsewhere.references import claim_references, pods_namespace
@@ -69,14 +69,7 @@ def wanted(built: Sequence[Object], options: Options, around: Around) -> dict[Ke
 
 def claim_pointers(obj: Object) -> Iterator[tuple[str, str]]:
     """Yield pointer and value of each reference to a ResourceClaimTemplate in an object of a known kind."""
-    row = kind_of(obj)
-    if row is None:
-        yield from claim_references(obj)
-        return
-    for pattern in (*(f"{pattern}/spec" for pattern in row.templates), *row.specs):
-        for path, name in matches(obj, f"{pattern}/resourceClaims/*/resourceClaimTemplateName"):
-            if isinstance(name, str):
-                yield path, name
+    yield from claim_templates(obj) if kind_of(obj) else claim_references(obj)
 
 
 def templates_in(objects: Sequence[Object]) -> dict[tuple[str, str], Object]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpu2dra.model import Operation
-from gpu2dra.pointers import add, segments
+from gpu2dra.pointers import append, segments, value_at
 from gpu2dra_migrate.errors import LAYOUT, CannotEdit, ProofFailed
 from gpu2dra_migrate.kustomize.changes import edits_between
 from gpu2dra_migrate.manifest import objects
@@ -52,9 +52,7 @@ def _edited(text: str, edits: list[DocumentEdit], documents: list[Any], data: li
 def listed(data: Any, field: str, entry: Any) -> list[Operation]:
     """Return the operations that add `entry` to a list of a kustomization, which is made where it is absent."""
     present = data.get(field)
-    if isinstance(present, list) and entry in present:
-        return []
-    return [add(f"/{field}/-", entry)] if isinstance(present, list) and present else [add(f"/{field}", [entry])]
+    return append("", field, present, [] if isinstance(present, list) and entry in present else [entry])
 
 
 def with_inline_patch(text: str, pointer: str, patch: str, number: int | None = None) -> str:
@@ -124,14 +122,8 @@ def _scalar_at(node: Any, names: list[str]) -> Scalar | None:
 
 
 def _scalar_data(data: Any, pointer: str) -> str | None:
-    for name in segments(pointer):
-        if isinstance(data, dict):
-            data = data.get(name)
-        elif isinstance(data, list) and name.isdigit() and int(name) < len(data):
-            data = data[int(name)]
-        else:
-            return None
-    return data if isinstance(data, str) else None
+    found = value_at(data, pointer)
+    return found if isinstance(found, str) else None
 
 
 def _put(data: Any, pointer: str, value: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from gpu2dra import Object
-from gpu2dra.kinds import kind_of, matches
+from gpu2dra.kinds import matches, pod_specs
 from gpu2dra.quantity import AmountError, parse_quantity
 from gpu2dra.resources import legacy_resource
 from gpu2dra.templates import fitting_name
@@ -60,10 +60,9 @@ def _both(obj: Object) -> Iterator[str]:
 
 
 def _containers(obj: Object) -> Iterator[Object]:
-    row = kind_of(obj)
-    for base in (*(f"{pattern}/spec" for pattern in row.templates), *row.specs) if row else ():
+    for _, spec in pod_specs(obj):
         for field in ("containers", "initContainers"):
-            yield from (each for _, each in matches(obj, f"{base}/{field}/*") if isinstance(each, dict))
+            yield from (each for _, each in matches(spec, f"/{field}/*") if isinstance(each, dict))
 
 
 def _resources(container: Object) -> Object:
