@@ -13,6 +13,7 @@ from gpu2dra import ApiVersion, Context, Object, Options, Plan, Style, plan
 from gpu2dra.converted import ANNOTATION, read_record
 from gpu2dra.demand import claim_entries
 from gpu2dra.devices import Device
+from gpu2dra.names import SUBDOMAIN_LENGTH
 from gpu2dra.policy import Policy, Rule
 from gpu2dra.resources import legacy_resource
 from gpu2dra.skips import CONVERT_ANNOTATION, SYSTEM_NAMESPACES
@@ -39,8 +40,6 @@ NAMESPACE_WAIT = 2.0
 
 _POD = GroupVersionKind("v1", "Pod")
 _PODS = GroupVersionResource("v1", "pods")
-_LONGEST = 253
-"""Letters that a name may have in Kubernetes."""
 _KNOWN = ("DRA001",)
 """Findings that say what is done anyway: the answer holds it."""
 
@@ -151,7 +150,9 @@ def _namespace(ask: _Question) -> NamespaceState | Decision:
 def _source(entry: Object) -> list[tuple[str, str]]:
     kinds = (("resourceClaimTemplateName", "ResourceClaimTemplate"), ("resourceClaimName", "ResourceClaim"))
     # What is longer is no name, and would go to the API server as it is.
-    return [(kind, name) for key, kind in kinds if isinstance(name := entry.get(key), str) and len(name) <= _LONGEST]
+    return [
+        (kind, name) for key, kind in kinds if isinstance(name := entry.get(key), str) and len(name) <= SUBDOMAIN_LENGTH
+    ]
 
 
 def _convert(ask: _Question, made: Plan, namespace: NamespaceState) -> Decision:

@@ -79,9 +79,6 @@ _STATUS: Mapping[Reason, tuple[int, str]] = MappingProxyType(
 _ALWAYS_DENIED = frozenset({StoreProblem.FOREIGN, StoreProblem.TERMINATING, StoreProblem.FULL})
 """No failure of the API, so that the choice what to do about one is not asked."""
 
-_MOST_WARNINGS = 10
-"""The API server cuts what all webhooks say off at 4 KiB."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -106,10 +103,8 @@ class Decision:
         if self.templates:
             audit["templates"] = ",".join(template["metadata"]["name"] for template in self.templates)
         told = (f"not converted: {self.why}",) if self.why and self.denial is None else ()
-        texts = list(dict.fromkeys((*told, *self.warnings, *notices)))
-        if len(texts) > _MOST_WARNINGS:
-            texts[_MOST_WARNINGS - 1 :] = [f"and {len(texts) - _MOST_WARNINGS + 1} more; gpu2dra check tells them all"]
-        return Answer(self.denial, self.operations, tuple(f"gpu2dra: {text}" for text in texts), audit)
+        warnings = tuple(f"gpu2dra: {text}" for text in (*told, *self.warnings, *notices))
+        return Answer(self.denial, self.operations, warnings, audit)
 
 
 def untouched(reason: Reason) -> Decision:

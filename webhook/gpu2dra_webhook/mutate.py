@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gpu2dra import CODES
+from gpu2dra.names import SUBDOMAIN_LENGTH
 from gpu2dra.policy import Policy
 from gpu2dra_webhook.admission import decide
 from gpu2dra_webhook.decisions import Decision, Outcome, Reason, failed, no_template
@@ -27,8 +28,6 @@ _OPERATIONS = frozenset({"CREATE", "UPDATE"})
 _UNTOLD = frozenset({Reason.NAMESPACE_UNKNOWN, Reason.TERMINATING})
 """No Event can stand there, or whoever reaches the port could have Events written in any namespace. An update is told
 of to nobody for the same reason: whether its namespace has opted in is not asked, since its pod is ours already."""
-_LONGEST_PART = 253
-"""Letters that a name may have in Kubernetes; Events wait, and remember whom they told."""
 
 
 @dataclass(slots=True)
@@ -126,6 +125,7 @@ def _owner(review: Review) -> OwnerReference | None:
     for reference in references if isinstance(references, list) else ():
         if isinstance(reference, dict) and reference.get("controller") is True:
             parts = [reference.get(key) for key in ("apiVersion", "kind", "name", "uid")]
-            if all(isinstance(part, str) and 0 < len(part) <= _LONGEST_PART for part in parts):
+            # Events wait, and remember whom they told.
+            if all(isinstance(part, str) and 0 < len(part) <= SUBDOMAIN_LENGTH for part in parts):
                 return OwnerReference(*map(str, parts))
     return None

@@ -11,11 +11,14 @@ from typing import Any, Literal, NotRequired, TypedDict
 import msgspec
 
 from gpu2dra import Operation
+from gpu2dra.names import LABEL_LENGTH
 
 API_VERSION = "admission.k8s.io/v1"
 KIND = "AdmissionReview"
 WARNING_LENGTH = 120
 """Longest warning that the API's documentation advises; kubectl prints each on a line of its own."""
+_MOST_WARNINGS = 10
+"""The API server cuts what all webhooks say off at 4 KiB."""
 _OF_THE_PAST = "admission.k8s.io/v1beta1"
 
 
@@ -65,7 +68,7 @@ class _Body(msgspec.Struct, rename="camel"):
     request: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_LONGEST: Mapping[str, int] = MappingProxyType({"uid": 128, "namespace": 63, "operation": 16})
+_LONGEST: Mapping[str, int] = MappingProxyType({"uid": 128, "namespace": LABEL_LENGTH, "operation": 16})
 """Most letters of what is kept or logged: an API server sends a UUID, a DNS label and one of four words."""
 
 _body = msgspec.json.Decoder(_Body)
@@ -160,10 +163,19 @@ def encode(review: Review, answer: Answer) -> bytes:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(msgspec.json.encode(answer.operations)).decode("ascii")
     if answer.warnings:
-        response["warnings"] = [shown(warning) for warning in dict.fromkeys(answer.warnings)]
+        response["warnings"] = [shown(warning) for warning in _foremost(answer.warnings)]
     if answer.audit:
         response["auditAnnotations"] = {key: shown(value, 1024) for key, value in answer.audit.items()}
     return msgspec.json.encode({"apiVersion": API_VERSION, "kind": KIND, "response": response})
+
+
+def _foremost(warnings: Sequence[str]) -> list[str]:
+    """Return the warnings that are told, each once; of too many the first, and how many more there are."""
+    told = list(dict.fromkeys(warnings))
+    if len(told) > _MOST_WARNINGS:
+        more = len(told) - _MOST_WARNINGS + 1
+        told[-more:] = [f"gpu2dra: and {more} more; gpu2dra check tells them all"]
+    return told
 
 
 def shown(text: str, length: int = WARNING_LENGTH) -> str:

@@ -97,9 +97,11 @@ class Cache(Generic[T]):
         """Hold a value."""
         with self._changed:
             space = self._spaces.setdefault(key.namespace, {})
-            if space.get(key.name) == value:
+            before = space.get(key.name)
+            if before == value:
                 return
-            self._leave_groups(key, space.get(key.name))
+            if before is not None:
+                self._leave_groups(key, before)
             space[key.name] = value
             self._join_groups(key, value)
             self._tell()
@@ -132,8 +134,8 @@ class Cache(Generic[T]):
         for group in self._groups_of(key, value):
             self._groups.setdefault(group, {})[key] = value
 
-    def _leave_groups(self, key: Key, value: T | None) -> None:
-        for group in () if value is None else self._groups_of(key, value):
+    def _leave_groups(self, key: Key, value: T) -> None:
+        for group in self._groups_of(key, value):
             members = self._groups[group]
             del members[key]
             if not members:

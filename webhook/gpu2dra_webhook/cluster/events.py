@@ -10,6 +10,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from gpu2dra import Object
+from gpu2dra.names import SUBDOMAIN_LENGTH
 from gpu2dra_webhook.cluster.client import Api, path
 from gpu2dra_webhook.cluster.errors import ApiError
 from gpu2dra_webhook.cluster.stamps import stamp
@@ -34,7 +35,7 @@ _COMPONENT = "gpu2dra-webhook"
 # Longer ones are refused (validateEvent in pkg/apis/core/validation: NoteLengthLimit).
 _LONGEST_MESSAGE = 1024
 # The name of an Event is a DNS subdomain: what it is about, a dot, and 32 digits.
-_LONGEST_OWNER = 253 - 33
+_LONGEST_OWNER = SUBDOMAIN_LENGTH - 33
 
 
 class EventRecorder:
