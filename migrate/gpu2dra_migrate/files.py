@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from gpu2dra_migrate.errors import FileError
 
-if TYPE_CHECKING:
-    from pathlib import Path
+LARGEST = 4 * 1024 * 1024
+"""Bytes of a file that is looked into although no run is about it."""
 
 
 class Unreadable(FileError):
@@ -45,6 +45,19 @@ def read_text(path: Path, max_size: int) -> str:
             f"{status.st_size:,} bytes, more than {max_size:,}; raise --max-size or exclude it in .gpu2dra.yaml.",
         )
     return decode(data)
+
+
+def text_of(path: Path) -> str:
+    """Return the text of a file, empty where it cannot be had."""
+    try:
+        return read_text(path, LARGEST)
+    except Unreadable:
+        return ""
+
+
+def absolute(path: Path) -> Path:
+    """Return `path` from the root without `..`, its links as they are."""
+    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
 
 
 def decode(data: bytes) -> str:

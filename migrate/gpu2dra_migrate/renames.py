@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpu2dra import Context
 from gpu2dra_migrate import manifest
-from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.files import Unreadable, absolute, read_text
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.discover import search
 from gpu2dra_migrate.worker import FileResult, Job, Renames
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _OURS = "gpu2dra.dev/workload"
 
@@ -42,7 +45,7 @@ def tell_others(results: Iterator[FileResult], renames: Renames, known: Sequence
     others: dict[Path, Mapping[str, list[Path]] | None] = {}
     for result in results:
         if any(located.finding.code == "DRA002" for located in result.findings):
-            folder = Path(os.path.abspath(result.path)).parent  # noqa: PTH100 - links stay links
+            folder = absolute(result.path).parent
             top = git.top_of(folder) or folder
             if top not in others:
                 others[top] = _others(top, renames, covered)
@@ -70,7 +73,7 @@ def _told(
         more = " References to it in files that are not part of this run must follow."
     else:
         old = next((old for (_, old), new in renames.items() if new in located.finding.message), "")
-        start = Path(os.path.abspath(path)).parent  # noqa: PTH100 - as above
+        start = absolute(path).parent
         names = ", ".join(os.path.relpath(other, start) for other in others.get(old, ()))
         more = f" {names} may name it, too: convert it in the same run." if names else ""
     return replace(located, finding=located.finding._replace(message=located.finding.message + more))

@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gpu2dra_migrate.groups import Group, absolute, find_groups
+from gpu2dra_migrate.files import absolute
+from gpu2dra_migrate.finders import find_groups
+from gpu2dra_migrate.groups import Group
 from gpu2dra_migrate.renames import find_renames, tell_others, users
 from gpu2dra_migrate.search.discover import Found, find, is_for_groups
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings, Worker, failed

@@ -13,7 +13,7 @@ from gpu2dra import Context, Severity
 from gpu2dra.codes import finding
 from gpu2dra.policy import Policy
 from gpu2dra_migrate.config import Config, find_config, load_config
-from gpu2dra_migrate.files import Unreadable, decode
+from gpu2dra_migrate.files import Unreadable, absolute, decode
 from gpu2dra_migrate.manifest import CONVERSIONS, Located, convert
 from gpu2dra_migrate.output import Tally, json_text, line_of
 from gpu2dra_migrate.runner import Configure, FileResult, Mode, Settings, run
@@ -105,15 +105,15 @@ def _configure(mode: Mode, paths: tuple[Path, ...], flags: Flags) -> tuple[Setti
         return config, settings
 
     def configure(path: Path, named: bool) -> Settings | None:
-        absolute = Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
-        config, settings = of_folder(absolute.parent)
+        file = absolute(path)
+        config, settings = of_folder(file.parent)
         asked = flags.force_exclude or not named
-        return settings if not asked or config.selects(absolute) else None
+        return settings if not asked or config.selects(file) else None
 
     here = of_folder(Path.cwd())[1]
     for path in paths:
         if path.is_dir():
-            of_folder(Path(os.path.abspath(path)))  # noqa: PTH100 - as above
+            of_folder(absolute(path))
     return here, configure
 
 

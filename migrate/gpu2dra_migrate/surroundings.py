@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpu2dra import Keep
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.manifest import Around
 from gpu2dra_migrate.search import git
-from gpu2dra_migrate.search.walk import Problem, holds
+from gpu2dra_migrate.search.walk import surely_holds
 
 if TYPE_CHECKING:
     from gpu2dra.model import Object
@@ -56,7 +57,7 @@ class Surroundings:
         if top is None:
             return False
         places = (os.path.normpath(base / name.lstrip("/")) for base in (top, path.parent))
-        return any(place.startswith(f"{top}{os.sep}") and (Path(place) / "Chart.yaml").is_file() for place in places)
+        return any(place.startswith(f"{top}{os.sep}") and (Path(place) / CHART_FILE).is_file() for place in places)
 
     def _charts(self, path: Path) -> Iterator[Any]:
         """Yield the objects in the repository of `path` by which releases name a chart, the nearest to it first."""
@@ -104,16 +105,9 @@ def _distance(path: Path, other: Path) -> int:
 
 def _tools(top: Path) -> tuple[Keep, ...]:
     answer = git.grep(top, [term for terms in _SIGNS.values() for term in terms], *git.MANIFESTS)
-    missing = dict(_SIGNS)
+    missing = {tool: [term.encode() for term in terms] for tool, terms in _SIGNS.items()}
     for path in answer[0] if answer else ():
-        missing = {tool: terms for tool, terms in missing.items() if not _holds(path, terms)}
+        missing = {tool: terms for tool, terms in missing.items() if not surely_holds(path, terms)}
         if not missing:
             break
     return tuple(tool for tool in _SIGNS if tool not in missing)
-
-
-def _holds(path: Path, terms: tuple[str, ...]) -> bool:
-    try:
-        return holds(path, [term.encode() for term in terms])
-    except Problem:
-        return False

@@ -6,16 +6,19 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpu2dra import Context, Finding, Object, Options
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.config import Config
-from gpu2dra_migrate.files import Unreadable, read_text, write_text
+from gpu2dra_migrate.files import Unreadable, absolute, read_text, write_text
 from gpu2dra_migrate.manifest import CONVERSIONS, Located
 from gpu2dra_migrate.search.discover import may_hold_legacy
 from gpu2dra_migrate.surroundings import Surroundings
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Mode(StrEnum):
@@ -108,7 +111,7 @@ class Worker:
             return FileResult(job.path) if gone else failed(job.path, error.code, error.message)
         if not may_hold_legacy(text) and not any(old in text for _, old in self._context.renames):
             return FileResult(job.path)
-        path, mode = Path(os.path.abspath(job.path)), job.settings.mode  # noqa: PTH100 - links stay links
+        path, mode = absolute(job.path), job.settings.mode
         conversion = manifest.convert(
             text,
             job.settings.options,

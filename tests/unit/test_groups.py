@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu2dra import Options
-from gpu2dra_migrate import groups
+from gpu2dra_migrate import finders
 from gpu2dra_migrate.config import MAX_SIZE
-from gpu2dra_migrate.groups import Group, find_groups
+from gpu2dra_migrate.finders import find_groups
+from gpu2dra_migrate.groups import Group
 from gpu2dra_migrate.worker import FileResult, Job, Mode, Settings
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ class Some:
 def test_what_a_chart_has_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[list[str]] = []
 
-    def finder(*files: Path) -> groups.Finder:
+    def finder(*files: Path) -> finders.Finder:
         def find(found: Sequence[Job]) -> Iterator[Group]:
             asked.append([job.path.name for job in found])
             yield Some(*files)
@@ -44,10 +45,10 @@ def test_what_a_chart_has_is_nobody_elses(tmp_path: Path, monkeypatch: pytest.Mo
         return find
 
     a, b, c = (tmp_path / name for name in "abc")
-    monkeypatch.setattr(groups, "_any_chart", lambda _: True)
-    monkeypatch.setattr(groups, "_any_kustomization", lambda _: True)
-    monkeypatch.setattr(groups, "_charts", finder(a))
-    monkeypatch.setattr(groups, "_kustomizations", finder(b))
+    monkeypatch.setattr(finders, "_any_chart", lambda _: True)
+    monkeypatch.setattr(finders, "_any_kustomization", lambda _: True)
+    monkeypatch.setattr(finders, "_charts", finder(a))
+    monkeypatch.setattr(finders, "_kustomizations", finder(b))
     assert [group.files for group in find_groups(jobs(a, b, c))] == [{a}, {b}]
     assert asked == [["a", "b", "c"], ["b", "c"]]
     asked.clear()
@@ -68,4 +69,4 @@ def test_a_chart_is_a_folder_above_with_a_chart_yaml(tmp_path: Path, marks: tupl
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     (tmp_path / ".git").touch()
-    assert groups._any_chart(jobs(tmp_path / "x/y/file.yaml")) == chart
+    assert finders._any_chart(jobs(tmp_path / "x/y/file.yaml")) == chart

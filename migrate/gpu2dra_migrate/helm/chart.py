@@ -10,6 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.helper import FILE_NAME
 from gpu2dra_migrate.helm.inline import is_inline
@@ -98,7 +99,7 @@ def read_chart(folder: Path) -> Chart:
         plain.pop(name, None)
     inside = folder / "charts"
     entries = sorted(filter(is_followed, inside.iterdir())) if inside.is_dir() else []
-    subcharts = tuple(read_chart(entry) for entry in entries if (entry / "Chart.yaml").is_file())
+    subcharts = tuple(read_chart(entry) for entry in entries if (entry / CHART_FILE).is_file())
     archives = tuple(entry for entry in entries if entry.suffix in (".tgz", ".gz"))
     dependencies = [item for item in _dependencies(folder, described) if isinstance(item.get("name"), str)]
     present = {chart.name for chart in subcharts}
@@ -115,7 +116,7 @@ def read_chart(folder: Path) -> Chart:
 
 
 def _described(folder: Path) -> dict[str, Any]:
-    file = folder / "Chart.yaml"
+    file = folder / CHART_FILE
     try:
         described = first_mapping(read_text(file, _MAX_SIZE))
     except Unreadable as error:

@@ -13,6 +13,7 @@ from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate.config import MAX_SIZE
 from gpu2dra_migrate.errors import FileError
 from gpu2dra_migrate.files import read_text
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.attempts import Attempts
 from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
 from gpu2dra_migrate.helm.edits import Edits
@@ -25,7 +26,7 @@ from gpu2dra_migrate.helm.prover import Construction, Prover
 from gpu2dra_migrate.helm.selection import asking, possible, taking, tell_unrendered, wanted
 from gpu2dra_migrate.helm.survey import REQUEST, Place, Survey
 
-_VALUES_FILE = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
+VALUES_FILE = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
 
 
 def convert_chart(folder: Path, choices: Choices, helm: Helm | None, values: Sequence[Path] = ()) -> ChartConversion:
@@ -126,7 +127,7 @@ def _read(folder: Path, result: ChartConversion) -> Chart | None:
     try:
         result.chart = read_chart(folder)
     except ChartError as error:
-        result.tell(Reason.NOT_A_CHART, folder / "Chart.yaml", f"{error}.")
+        result.tell(Reason.NOT_A_CHART, folder / CHART_FILE, f"{error}.")
     return result.chart
 
 
@@ -212,7 +213,7 @@ def _settled(own: str, chart: Chart, choices: Choices, prover: Prover | Construc
 
 def values_files(folder: Path) -> list[Path]:
     """Return the values files in a chart folder beside its own: those with `values` in their name, and all in `ci`."""
-    beside = [file for file in folder.iterdir() if _VALUES_FILE.fullmatch(file.name) and file.name != "values.yaml"]
+    beside = [file for file in folder.iterdir() if VALUES_FILE.fullmatch(file.name) and file.name != "values.yaml"]
     ci = folder / "ci"
     beside += [file for file in ci.iterdir() if file.suffix in (".yaml", ".yml")] if ci.is_dir() else []
     return sorted(file for file in beside if file.is_file())

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING
 
 from gpu2dra.model import Object
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.files import Unreadable, read_text, write_text
+from gpu2dra_migrate.files import LARGEST, Unreadable, read_text, write_text
 from gpu2dra_migrate.helm.chart import raw
 from gpu2dra_migrate.helm.helper import FILE_NAME, entrance
 from gpu2dra_migrate.helm.values import with_schema, with_switch
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_LARGEST = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +107,6 @@ def _text(path: Path) -> str:
     if not path.exists():
         return ""
     try:
-        return read_text(path, _LARGEST)
+        return read_text(path, LARGEST)
     except Unreadable as error:
         raise FileError(f"{path.name}: {error.message}") from None

@@ -9,10 +9,10 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from gpu2dra_migrate import programs
-from gpu2dra_migrate.files import Unreadable, read_text
-from gpu2dra_migrate.groups import CHART_FILE, absolute
+from gpu2dra_migrate.files import absolute, text_of
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.chart import Chart, ChartError, read_chart
-from gpu2dra_migrate.helm.convert import values_files
+from gpu2dra_migrate.helm.convert import VALUES_FILE, values_files
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.group import ChartGroup
 from gpu2dra_migrate.helm.kustomized import Kustomized
@@ -26,12 +26,10 @@ from gpu2dra_migrate.worker import Job
 if TYPE_CHECKING:
     from pathlib import Path
 
-_VALUES = re.compile(r".*values.*\.ya?ml", re.IGNORECASE)
 _OWN = re.compile(r"Chart\.yaml|requirements\.yaml|values\.schema(?:\..*)?\.json|.*values.*\.ya?ml", re.IGNORECASE)
 _YAML = (".yaml", ".yml")
 _FILES = re.compile(r"\.Files\.[A-Z]\w+\s+\(?(?:printf\s+)?[\"`]([^\"`\n]+)[\"`]")
 _MANIFEST = re.compile(r"^kind:\s", re.MULTILINE)
-_LARGEST = 4 * 1024 * 1024
 _TELLING = 2
 """Top-level keys that a values file has to share with a chart to be taken for its own where there are several."""
 
@@ -141,8 +139,8 @@ def _inner(chart: Chart) -> Iterator[str]:
 def _values_around(top: Path) -> tuple[Path, ...]:
     """Return the values files of a repository that name a GPU and stand in no chart."""
     answer = git.files(top, "*[vV][aA][lL][uU][eE][sS]*.[yY]*[mM][lL]")
-    found = [absolute(file) for file in answer or () if _VALUES.fullmatch(file.name)]
-    return tuple(file for file in found if top_chart(file.parent) is None and may_hold_legacy(_text(file)))
+    found = [absolute(file) for file in answer or () if VALUES_FILE.fullmatch(file.name)]
+    return tuple(file for file in found if top_chart(file.parent) is None and may_hold_legacy(text_of(file)))
 
 
 def _is_for(own: frozenset[str], keys: frozenset[str], *, alone: bool) -> bool:
@@ -152,15 +150,8 @@ def _is_for(own: frozenset[str], keys: frozenset[str], *, alone: bool) -> bool:
 
 def _top_level(path: Path) -> frozenset[str]:
     """Return the keys of a file of values; none of what is a manifest."""
-    text = _text(path)
+    text = text_of(path)
     if _MANIFEST.search(text):  # most are, and need not be parsed for that
         return frozenset()
     data = first_mapping(text)
     return frozenset() if {"apiVersion", "kind"} <= data.keys() else frozenset(map(str, data))
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, _LARGEST)
-    except Unreadable:
-        return ""

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpu2dra.codes import finding
-from gpu2dra_migrate.groups import CHART_FILE, absolute
+from gpu2dra_migrate.files import absolute
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.convert import convert_chart, verify_chart
 from gpu2dra_migrate.helm.edits import carry_out
 from gpu2dra_migrate.helm.kustomized import Kustomized

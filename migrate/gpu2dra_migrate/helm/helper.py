@@ -64,6 +64,11 @@ def entrance(text: str) -> str:
     return text.partition('define "')[2].partition('"')[0]
 
 
+def kube_version_of(options: Options) -> str:
+    """Return the oldest version of the server that a chart is rendered for."""
+    return f"{target_of(options).rstrip('+')}.0"
+
+
 def target_of(options: Options) -> str:
     """Return the `dra.target` that stands for the API version in `options`."""
     return next(target for target, version in TARGETS.items() if version == str(options.api_version))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, normal, root_of
+from gpu2dra_migrate.files import absolute
+from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, root_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +24,7 @@ class Kustomized:
     def by(self, template: Path) -> Path | None:
         """Return the file of a kustomization that names `template`, or None."""
         top = self._root_of(template.parent)
-        return self._taken(top).get(normal(template)) if top else None
+        return self._taken(top).get(absolute(template)) if top else None
 
 
 def _taken(top: Path) -> dict[Path, Path]:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from gpu2dra import Finding
 from gpu2dra.codes import finding
-from gpu2dra_migrate.groups import absolute
-from gpu2dra_migrate.helm.helper import target_of
+from gpu2dra_migrate.files import absolute
+from gpu2dra_migrate.helm.helper import kube_version_of
 from gpu2dra_migrate.helm.program import Helm, RenderError
 from gpu2dra_migrate.helm.selection import asking
 from gpu2dra_migrate.manifest import Located
@@ -42,8 +42,7 @@ class PackedGroup:
             return finding("DRA424", "", text)
         options = self._job.settings.options
         try:
-            version = f"{target_of(options).rstrip('+')}.0"
-            rendered = self._helm.template(absolute(self._job.path), kube_version=version)
+            rendered = self._helm.template(absolute(self._job.path), kube_version=kube_version_of(options))
         except RenderError as error:
             return finding("DRA422", "", f"The packed chart does not render with its own values: {error}")
         sources = sorted({each.source for each in rendered if asking(each, options)})

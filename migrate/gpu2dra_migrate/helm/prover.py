@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpu2dra_migrate.helm.chart import Chart
 from gpu2dra_migrate.helm.edits import Target, carry_out, edits_of
-from gpu2dra_migrate.helm.helper import target_of
+from gpu2dra_migrate.helm.helper import kube_version_of, target_of
 from gpu2dra_migrate.helm.outcome import Case, ChartConversion, Choices, Reason, Template
 from gpu2dra_migrate.helm.program import Helm, Rendered, RenderError
 from gpu2dra_migrate.helm.selection import template_of
@@ -81,8 +81,7 @@ class Prover:
         return f". Not in its charts folder: {', '.join(names)}; `helm dependency build` brings them." if names else ""
 
     def _render(self, folder: Path, values: Sequence[Path]) -> list[Rendered]:
-        minimum = target_of(self._choices.options).rstrip("+")
-        return self._helm.template(folder, values=values, kube_version=f"{minimum}.0")
+        return self._helm.template(folder, values=values, kube_version=kube_version_of(self._choices.options))
 
     def render_with(self, name: str, text: str) -> list[tuple[Case, list[Rendered]]]:
         """Return each case with what the chart renders when its file `name` holds `text`; raise RenderError."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpu2dra import Finding, Options
 from gpu2dra.codes import finding
-from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.files import text_of
 from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.outcome import ChartConversion, Note, Reason, Template
 from gpu2dra_migrate.helm.survey import REQUEST, Size, Survey, Told
@@ -41,7 +41,6 @@ CODES = {
 }
 """The code of a finding for each reason of a note."""
 _NO_MATTER_OF_PROOF = (Reason.IGNORED, Reason.NO_WORKLOAD)
-_LARGEST = 4 * 1024 * 1024
 _BESIDE = "DRA1"
 """How the codes of notes begin that mean nothing without a conversion."""
 
@@ -122,7 +121,7 @@ class Report:
                 result = FileResult(path, changed=True, after=text)
                 result.moved = edits.moves.get(path)
                 if not result.moved and path.exists():
-                    result.before = _text(path)
+                    result.before = text_of(path)
                 for size in self._sizes(path):
                     result.objects += size.objects
                     result.requests += size.requests
@@ -135,10 +134,3 @@ class Report:
         if self._done.converted:
             return [size for template, size in self._survey.sizes.items() if template.path == path in self._new]
         return list(self._survey.sizes.values())
-
-
-def _text(path: Path) -> str:
-    try:
-        return read_text(path, _LARGEST)
-    except Unreadable:
-        return ""

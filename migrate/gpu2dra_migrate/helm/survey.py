@@ -12,8 +12,7 @@ from gpu2dra import Finding, Options, plan
 from gpu2dra.pointers import segments, value_at
 from gpu2dra.resources import legacy_resource
 from gpu2dra_migrate import manifest
-from gpu2dra_migrate.config import MAX_SIZE
-from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.files import text_of
 from gpu2dra_migrate.helm.documents import first_mapping, objects_in
 from gpu2dra_migrate.helm.outcome import Case, Template
 from gpu2dra_migrate.helm.selection import template_of
@@ -161,12 +160,12 @@ class Survey:
     def ignored(self, place: Place, code: str) -> bool:
         """Whether a comment at `place` silences `code`."""
         text = self._texts.get(place.path)
-        return is_ignored(code, place.line, ignores(_text(place.path) if text is None else text))
+        return is_ignored(code, place.line, ignores(text_of(place.path) if text is None else text))
 
 
 def named_in(file: Path) -> Iterator[Named]:
     """Yield the legacy resources that stand in a values file as requests, in its order; no tolerations, no labels."""
-    text = _text(file)
+    text = text_of(file)
     if not may_hold_legacy(text):
         return
     data = first_mapping(text)
@@ -187,10 +186,3 @@ def _line_of(text: str, names: str) -> tuple[int, int] | None:
             if match and not re.match(r"\s*-?\s*key:", line):
                 mentions.append((number, match.start() + 1))
     return mentions[0] if mentions else None
-
-
-def _text(file: Path) -> str:
-    try:
-        return read_text(file, MAX_SIZE)
-    except Unreadable:
-        return ""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.helm.chart import Chart, ChartError, is_followed, raw, read_chart
 from gpu2dra_migrate.helm.documents import first_mapping
 from gpu2dra_migrate.helm.helper import FILE_NAME
@@ -55,7 +56,7 @@ def _plain(chart: Chart, folder: Path, *, lenient: bool, converted: bool) -> Non
             (base / FILE_NAME).unlink(missing_ok=True)
     if lenient:
         (folder / "values.schema.json").unlink(missing_ok=True)
-        _for_any_server(folder / "Chart.yaml")
+        _for_any_server(folder / CHART_FILE)
     for name, text in chart.templates.items():
         place = raw(name) if converted and name in chart.wrapped else name
         write(base / place, stabilised(text, lenient=lenient))
@@ -83,7 +84,7 @@ def _settle(chart: Chart, folder: Path, *, lenient: bool, depth: int) -> None:
         except ChartError:
             absent.append(dependency)
     if absent:
-        for name in ("Chart.yaml", "requirements.yaml"):
+        for name in (CHART_FILE, "requirements.yaml"):
             _without(folder / name, absent)
 
 
@@ -92,7 +93,7 @@ def _folder_of(dependency: Mapping[str, Any], folder: Path) -> Path | None:
     if not isinstance(repository, str) or not repository.startswith(_LOCAL):
         return None
     source = (folder / repository.removeprefix(_LOCAL)).resolve()
-    return source if (source / "Chart.yaml").is_file() else None
+    return source if (source / CHART_FILE).is_file() else None
 
 
 def _without(file: Path, absent: list[Mapping[str, Any]]) -> None:

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from gpu2dra import Context, Keep, Object, Options
 from gpu2dra_migrate import manifest
 from gpu2dra_migrate.errors import FileError
+from gpu2dra_migrate.files import text_of
 from gpu2dra_migrate.kustomize.carrier import Carrier, Ignored, strip
-from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization, text_of
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.layer import Layer
 from gpu2dra_migrate.kustomize.patches import generator_files, patches_of

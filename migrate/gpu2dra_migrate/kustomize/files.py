@@ -8,15 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.files import absolute, text_of
 from gpu2dra_migrate.groups import CHART_FILE
 from gpu2dra_migrate.groups import KUSTOMIZATION_FILES as NAMES
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.walk import Problem, walk
 
-LARGEST = 4 * 1024 * 1024
-"""Bytes of a file that is still looked into."""
 _DEPTH = 5
 """Folders below the root that are walked where no repository says how far an application reaches."""
 PLUGINS = ("transformers", "generators", "validators")
@@ -55,16 +53,11 @@ def kustomization_in(folder: Path) -> Path | None:
     return next((folder / name for name in NAMES if (folder / name).is_file()), None)
 
 
-def normal(path: Path) -> Path:
-    """Return `path` from the root without `..`, its links as they are."""
-    return Path(os.path.abspath(path))  # noqa: PTH100 - links stay links
-
-
 def local(folder: Path, name: str) -> Path:
     """Return what `name` leads to from `folder`, by the one path that has no link in it (but those to `folder`)."""
-    path = normal(folder / name)
+    path = absolute(folder / name)
     real, here = os.path.realpath(path), os.path.realpath(folder)
-    return path if real == os.fspath(path) else normal(folder / os.path.relpath(real, here))
+    return path if real == os.fspath(path) else absolute(folder / os.path.relpath(real, here))
 
 
 def links_on(path: Path, top: Path) -> Iterator[tuple[Path, Path]]:
@@ -75,14 +68,6 @@ def links_on(path: Path, top: Path) -> Iterator[tuple[Path, Path]]:
             yield place, target
             yield from links_on(target / path.relative_to(place), top) if target != place else ()
             return
-
-
-def text_of(path: Path) -> str:
-    """Return the text of a file, empty where it cannot be had."""
-    try:
-        return read_text(path, LARGEST)
-    except Unreadable:
-        return ""
 
 
 def strings(value: object) -> list[str]:
@@ -145,7 +130,7 @@ class Kustomization:
         """Yield the bases and resources that stand elsewhere: kustomize would fetch what is not there."""
         for key in LAYERS:
             for entry in strings(self.data.get(key)):
-                if "\n" not in entry and not normal(self.folder / entry).exists():
+                if "\n" not in entry and not absolute(self.folder / entry).exists():
                     yield entry
 
     def inflated(self) -> Iterator[tuple[Path, Path]]:
@@ -154,10 +139,10 @@ class Kustomization:
         home = settings.get("chartHome") if isinstance(settings, dict) else None
         for chart in charts if isinstance(charts, list) else ():
             if isinstance(chart, dict):
-                folder = normal(self.folder / str(home or "charts") / str(chart.get("name")))
+                folder = absolute(self.folder / str(home or "charts") / str(chart.get("name")))
                 for name in strings([chart.get("valuesFile"), *strings(chart.get("additionalValuesFiles"))]):
                     if (folder / CHART_FILE).is_file():
-                        yield normal(self.folder / name), folder
+                        yield absolute(self.folder / name), folder
 
     def references(self) -> Iterator[Path]:
         """Yield every file or folder beside or below that some string of the kustomization names."""
@@ -166,7 +151,7 @@ class Kustomization:
     def aliases(self) -> Iterator[Path]:
         """Yield the same ones by the paths that the strings say, where links stand on them."""
         for name in self._names():
-            if (path := normal(self.folder / name)) != self.place(name):
+            if (path := absolute(self.folder / name)) != self.place(name):
                 yield path
 
     def _names(self) -> Iterator[str]:
@@ -179,7 +164,7 @@ class Kustomization:
                 waiting += value
             elif isinstance(value, str) and value and "\n" not in value and "\0" not in value and len(value) < 1024:  # noqa: PLR2004 - a path
                 for name in dict.fromkeys((value, value.partition("=")[2])):
-                    path = normal(self.folder / name) if name else self.folder
+                    path = absolute(self.folder / name) if name else self.folder
                     if name and path != self.folder and os.path.lexists(path):
                         yield name
 

@@ -11,12 +11,12 @@ from typing import Any
 
 from gpu2dra.pointers import pointer, value_at
 from gpu2dra_migrate.elsewhere.releases import argo_sources, mapping
+from gpu2dra_migrate.files import absolute, text_of
 from gpu2dra_migrate.groups import FLUX_API, KUSTOMIZATION_FILES
-from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, local, normal, strings, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, kustomization_in, local, strings
 from gpu2dra_migrate.manifest import objects
 from gpu2dra_migrate.search import git
 
-API = FLUX_API.decode()
 _ARGO = "argoproj.io/"
 _CHANGING = ("patches", "namePrefix", "nameSuffix", "components")
 _NAMESPACES = ("targetNamespace", "namespace")
@@ -96,10 +96,10 @@ def find_applied(files: Iterable[Path], top: Path) -> Iterator[AppliedKustomizat
 
     Everything is looked through that git knows of: what gives another name holds no request.
     """
-    answer = git.grep(top, (API, _ARGO), *git.MANIFESTS) if git.top_of(top) else None
-    for file in dict.fromkeys([*files, *map(normal, answer[0] if answer else ())]):
+    answer = git.grep(top, (FLUX_API, _ARGO), *git.MANIFESTS) if git.top_of(top) else None
+    for file in dict.fromkeys([*files, *map(absolute, answer[0] if answer else ())]):
         text = text_of(file)
-        if API not in text and not (_ARGO in text and "kustomize" in text):
+        if FLUX_API not in text and not (_ARGO in text and "kustomize" in text):
             continue
         name = "-".join(file.relative_to(top).with_suffix("").parts)
         for number, obj in enumerate(objects(text)):
@@ -118,7 +118,7 @@ def _matters(one: AppliedKustomization) -> bool:
 def _named(obj: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield where the fields of a kustomization stand in an object, and the folder that they are put over."""
     api, kind = str(obj.get("apiVersion")), obj.get("kind")
-    if kind == "Kustomization" and api.startswith(API):
+    if kind == "Kustomization" and api.startswith(FLUX_API):
         path = mapping(obj.get("spec")).get("path")
         if isinstance(path, str):
             yield "/spec", path
@@ -137,7 +137,7 @@ def _folders(top: Path, path: str) -> Iterator[Path]:
         return
     pattern = re.compile(".+".join(map(re.escape, _PLACEHOLDER.split(path.strip("/").removeprefix("./")))))
     answer = git.files(top, *(f"*{name}" for name in KUSTOMIZATION_FILES))
-    for file in sorted(normal(file) for file in answer or () if file.name in KUSTOMIZATION_FILES):
+    for file in sorted(absolute(file) for file in answer or () if file.name in KUSTOMIZATION_FILES):
         if pattern.fullmatch(file.parent.relative_to(top).as_posix()):
             yield file.parent
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.kustomize.files import CHARTS, LAYERS, PLUGINS, Kustomization, kustomization_in, text_of
+from gpu2dra_migrate.files import text_of
+from gpu2dra_migrate.kustomize.files import CHARTS, LAYERS, PLUGINS, Kustomization, kustomization_in
 from gpu2dra_migrate.search import git
 from gpu2dra_migrate.search.discover import may_hold_legacy
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from gpu2dra import Finding
 from gpu2dra.codes import finding
 from gpu2dra_migrate.config import find_config
-from gpu2dra_migrate.files import write_text
+from gpu2dra_migrate.files import absolute, write_text
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
-from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, local, normal, root_of
+from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, local, root_of
 from gpu2dra_migrate.kustomize.flux import find_applied
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.problem import Problem
@@ -35,7 +35,7 @@ def find_groups(jobs: Sequence[Job]) -> Iterator[KustomizeGroup]:
     roots = cache(root_of)
     by_path = {}
     for job in jobs:
-        path, top = normal(job.path), roots(normal(job.path).parent)
+        path, top = absolute(job.path), roots(absolute(job.path).parent)
         by_path[local(top, os.fspath(path)) if top else path] = job
     tops = {root for path in by_path if (root := roots(path.parent))}
     kustomize = cache(find_kustomize)
@@ -67,7 +67,7 @@ class KustomizeGroup:
         said: set[str],
         held: Mapping[Path, Problem],
     ) -> None:
-        self.files = frozenset(normal(job.path) for job in jobs.values())
+        self.files = frozenset(absolute(job.path) for job in jobs.values())
         self._graph = graph
         self._members = members
         self._jobs = jobs
@@ -126,8 +126,8 @@ class KustomizeGroup:
         """Return the path by which the run knows a file."""
         if job := self._jobs.get(file):
             return job.path
-        absolute = next(iter(self._jobs.values())).path.is_absolute()
-        return file if absolute else Path(os.path.relpath(file))
+        from_root = next(iter(self._jobs.values())).path.is_absolute()
+        return file if from_root else Path(os.path.relpath(file))
 
 
 def _write(texts: Mapping[Path, str]) -> Finding | None:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra.pointers import pointer
-from gpu2dra_migrate.kustomize.files import Kustomization, strings, text_of
+from gpu2dra_migrate.files import text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, strings
 from gpu2dra_migrate.manifest import objects
 
 if TYPE_CHECKING:

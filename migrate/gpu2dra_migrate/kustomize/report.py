@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from gpu2dra import Context, Finding, Object
 from gpu2dra.codes import finding
 from gpu2dra_migrate import manifest
-from gpu2dra_migrate.files import Unreadable, read_text
+from gpu2dra_migrate.files import Unreadable, read_text, text_of
 from gpu2dra_migrate.ignores import ignores, is_ignored
 from gpu2dra_migrate.kustomize.conversion import STAND_IN, Outcome
-from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization, text_of
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.patches import Patch, generator_files, patches_of, replaced_fields
 from gpu2dra_migrate.kustomize.requests import request_pointers
 from gpu2dra_migrate.kustomize.texts import place_in

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from gpu2dra_migrate.kustomize.files import Kustomization, normal, strings
+from gpu2dra_migrate.files import absolute
+from gpu2dra_migrate.kustomize.files import Kustomization, strings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +37,7 @@ def _of_entry(node: Kustomization, entry: dict[str, Any], keys: list[str]) -> It
     for listed, text in (("envs", settings), ("env", settings), ("files", "stand-in\n")):
         value = entry.get(listed)
         for name in strings(value if isinstance(value, list) else [value]):
-            path = normal(node.folder / name.rpartition("=")[2])
+            path = absolute(node.folder / name.rpartition("=")[2])
             if not path.exists() and path.is_relative_to(node.folder) and "://" not in name:
                 yield node, path, text
 

@@ -6,7 +6,8 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization, text_of
+from gpu2dra_migrate.files import text_of
+from gpu2dra_migrate.kustomize.files import RESOURCES, Kustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.patches import Patch, aims_at, patches_of
 from gpu2dra_migrate.kustomize.problem import Problem

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.kustomize.files import Kustomization, links_on, normal, text_of
+from gpu2dra_migrate.files import absolute, text_of
+from gpu2dra_migrate.kustomize.files import Kustomization, links_on
 from gpu2dra_migrate.kustomize.flux import AppliedKustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.program import BuildError, Kustomize
@@ -176,7 +177,7 @@ class Tree:
     def _stays_inside(self, one: Kustomization) -> bool:
         """Whether all files that `one` may name are in the copies, whose links lead nowhere else."""
         return all(
-            normal(node.folder / part).is_relative_to(self._top) and not part.startswith("/")
+            absolute(node.folder / part).is_relative_to(self._top) and not part.startswith("/")
             for node in self.graph.closure(one)[0]
             for path in paths_in(node.data)
             for part in (path, path.rpartition("=")[2])

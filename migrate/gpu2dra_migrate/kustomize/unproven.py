@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra.templates import KIND as TEMPLATE
-from gpu2dra_migrate.kustomize.files import Kustomization, text_of
+from gpu2dra_migrate.files import text_of
+from gpu2dra_migrate.kustomize.files import Kustomization
 from gpu2dra_migrate.kustomize.graph import Graph
 from gpu2dra_migrate.kustomize.patches import Patch, aims_at, generator_files, patches_of, replaced_fields
 from gpu2dra_migrate.kustomize.problem import Problem

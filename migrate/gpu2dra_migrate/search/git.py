@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from gpu2dra_migrate.search.packed import ENDING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +34,7 @@ _FOUND_OR_NOT = (0, 1)
 _GIT_THREADS = 8
 """What git takes of its own accord; on two cores half of them search a quarter faster."""
 _BLOB = re.compile(rb"100\d{3} [0-9a-f]+ \d\t")
-_ARCHIVE = b".tgz"
+_ARCHIVE = ENDING.encode()
 _LINK, _REPOSITORY = b"120000 ", b"160000 "
 _COMPLAINT = re.compile(r"(?:error|warning|fatal): .*?'(?P<name>.+)': (?P<problem>.+)")
 
@@ -103,8 +106,6 @@ def grep(folder: Path, terms: Iterable[str], *pathspecs: str) -> tuple[list[Path
 
 def grep_beside(folder: Path, terms: Iterable[str], *pathspecs: str) -> Answer | None:
     """Return what `grep` and `passed_over` do, asked for at the same time; None where git refuses the search."""
-    import threading  # noqa: PLC0415 - one file needs no git
-
     beside: list[Listing] = []
     thread = threading.Thread(target=lambda: beside.append(passed_over(folder)))
     thread.start()
