@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -40,86 +40,107 @@ def cli() -> None:
     """
 
 
-def _run_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the paths and flags of a run."""
-    options = (
-        click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)),
-        click.option(
-            "--target", metavar="VERSION", help="Kubernetes of the cluster: 1.32, 1.33 or 1.34+ (the default)."
-        ),
-        click.option(
-            "--tolerations/--no-tolerations", default=None, help="Add the toleration that the admission plugin added."
-        ),
-        click.option(
-            "--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."
-        ),
-        click.option(
-            "--policy", type=click.Path(path_type=Path), help="ConversionPolicy: what becomes of which request."
-        ),
-        click.option(
-            "--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."
-        ),
-        click.option(
-            "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest file that is read (4 MiB)."
-        ),
-        click.option(
-            "--force-exclude", is_flag=True, help="Apply include and exclude to files named on the command line, too."
-        ),
-        click.option(
-            "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."
-        ),
-        click.option(
-            "--values",
-            multiple=True,
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Values for a chart, to render it with as well (repeatable).",
-        ),
-        click.option(
-            "--dra-default",
-            type=click.Choice(["auto", "true", "false"]),
-            default="auto",
-            help="What dra.enabled gets in a chart's values (auto: on from Kubernetes 1.34).",
-        ),
-        click.option(
-            "--helm-style",
-            type=click.Choice(["wrap", "inline"]),
-            default="wrap",
-            help="wrap: templates render through a helper; inline: claims are written into those of known patterns.",
-        ),
-        click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
-        click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
-        click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),
-        click.option("--no-color", is_flag=True, help="No colours, also on a terminal."),
-    )
-    for option in reversed(options):
-        command = option(command)
-    return command
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+_WHAT: tuple[_Decorator, ...] = (
+    click.option("--target", metavar="VERSION", help="Kubernetes of the cluster: 1.32, 1.33 or 1.34+ (the default)."),
+    click.option(
+        "--tolerations/--no-tolerations", default=None, help="Add the toleration that the admission plugin added."
+    ),
+    click.option(
+        "--scheduler", multiple=True, metavar="NAME", help="Another scheduler that allocates claims (repeatable)."
+    ),
+    click.option("--policy", type=click.Path(path_type=Path), help="ConversionPolicy: what becomes of which request."),
+    click.option(
+        "--config", type=click.Path(path_type=Path), help="Use this file, not the .gpu2dra.yaml of the repository."
+    ),
+)
+"""What is converted, and to what."""
+_TOLD: tuple[_Decorator, ...] = (
+    click.option("-q", "--quiet", is_flag=True, help="Tell errors only."),
+    click.option("-v", "--verbose", is_flag=True, help="Tell notes, too."),
+    click.option("--no-color", is_flag=True, help="No colours, also on a terminal."),
+)
+_RUN: tuple[_Decorator, ...] = (
+    click.argument("paths", nargs=-1, type=click.Path(path_type=Path, allow_dash=True)),
+    *_WHAT,
+    click.option("--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest file that is read (4 MiB)."),
+    click.option(
+        "--force-exclude", is_flag=True, help="Apply include and exclude to files named on the command line, too."
+    ),
+    click.option(
+        "--jobs", type=click.IntRange(min=0), default=0, metavar="N", help="Processes; 0 (default): one per core."
+    ),
+    click.option(
+        "--values",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Values for a chart, to render it with as well (repeatable).",
+    ),
+    click.option(
+        "--dra-default",
+        type=click.Choice(["auto", "true", "false"]),
+        default="auto",
+        help="What dra.enabled gets in a chart's values (auto: on from Kubernetes 1.34).",
+    ),
+    click.option(
+        "--helm-style",
+        type=click.Choice(["wrap", "inline"]),
+        default="wrap",
+        help="wrap: templates render through a helper; inline: claims are written into those of known patterns.",
+    ),
+    click.option("--output", type=click.Choice(["text", "json"]), default="text", help="Format of what is told."),
+    *_TOLD,
+)
+_FILTER: tuple[_Decorator, ...] = (
+    click.option(
+        "--keep",
+        multiple=True,
+        type=click.Choice(["helm", "argocd", "flux", "none"]),
+        help="Tell this tool not to prune the templates (default: helm where Helm rendered the input).",
+    ),
+    click.option(
+        "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest input that is read (64 MiB)."
+    ),
+    *_WHAT,
+    *_TOLD,
+)
+
+
+def _given(parameters: Sequence[_Decorator]) -> _Decorator:
+    """Return the decorator that gives a command these parameters, in their order."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for parameter in reversed(parameters):
+            command = parameter(command)
+        return command
+
+    return decorate
 
 
 @cli.command()
-@_run_options
+@_given(_RUN)
 def check(paths: tuple[Path, ...], **flags: Any) -> None:
     """Find legacy GPU requests in PATHS (default: here; - reads standard input) and say what becomes of them."""
     _execute("check", paths, flags)
 
 
 @cli.command()
-@_run_options
+@_given(_RUN)
 def diff(paths: tuple[Path, ...], **flags: Any) -> None:
     """Print what convert would change in PATHS, as a unified diff."""
     _execute("diff", paths, flags)
 
 
 @cli.command()
-@_run_options
+@_given(_RUN)
 def convert(paths: tuple[Path, ...], **flags: Any) -> None:
     """Convert PATHS in place; with - the converted text goes to standard output."""
     _execute("convert", paths, flags)
 
 
 @cli.command()
-@_run_options
+@_given(_RUN)
 def verify(paths: tuple[Path, ...], **flags: Any) -> None:
     """Prove for the charts and kustomizations in PATHS that they render converted what converting their output gives.
 
@@ -129,37 +150,30 @@ def verify(paths: tuple[Path, ...], **flags: Any) -> None:
 
 
 def _execute(mode: str, paths: tuple[Path, ...], flags: dict[str, Any]) -> None:
-    from gpu2dra_migrate.search.discover import ask_ahead  # noqa: PLC0415 - as below
+    # Before the modules of a run are loaded, so that git searches meanwhile.
+    from gpu2dra_migrate.search.discover import ask_ahead  # noqa: PLC0415 - `--version` and `explain` need none of it
 
     ask_ahead(paths or (Path(),))
+    from gpu2dra_migrate.session import Flags, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
+
+    _exit_with(lambda: execute(mode, paths, Flags(**flags)))
+
+
+def _exit_with(run: Callable[[], int]) -> NoReturn:
+    """Exit with the code that `run` returns; settings and arguments that cannot be used are a UsageError."""
     from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - `--version` and `explain` need none of it
-    from gpu2dra_migrate.session import Flags, WrongUse, execute  # noqa: PLC0415 - `--version` and `explain` need none of it
+    from gpu2dra_migrate.session import WrongUse  # noqa: PLC0415 - `--version` and `explain` need none of it
 
     try:
-        code = execute(mode, paths, Flags(**flags))
+        code = run()
     except (ConfigError, WrongUse) as error:
         raise click.UsageError(str(error)) from error
     sys.exit(code)
 
 
-def _filter_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a filter the flags of a run that decide what is converted and what is told, and its own."""
-    shared = ("target", "tolerations", "scheduler", "policy", "config", "quiet", "verbose", "no_color")
-    parameters = [each for each in convert.params if each.name in shared]
-    command = click.option(
-        "--max-size", type=click.IntRange(min=1), metavar="BYTES", help="Largest input that is read (64 MiB)."
-    )(command)
-    command = click.option(
-        "--keep", multiple=True, type=click.Choice(["helm", "argocd", "flux", "none"]),
-        help="Tell this tool not to prune the templates (default: helm where Helm rendered the input).",
-    )(command)  # fmt: skip
-    command.__click_params__ = [*reversed(parameters), *command.__click_params__]  # type: ignore[attr-defined] # click's own
-    return command
-
-
 @cli.command("render-filter")
 @click.option("--strict", is_flag=True, help="Pass nothing on while a request for a GPU is left as it is.")
-@_filter_options
+@_given(_FILTER)
 def render_filter(keep: tuple[str, ...], strict: bool, **flags: Any) -> None:
     """Convert a stream of manifests from standard input to standard output, e.g. as a post-renderer of Helm.
 
@@ -172,7 +186,7 @@ def render_filter(keep: tuple[str, ...], strict: bool, **flags: Any) -> None:
 
 
 @cli.command("krm-function")
-@_filter_options
+@_given(_FILTER)
 def krm_function(keep: tuple[str, ...], **flags: Any) -> None:
     """Convert the items of a ResourceList, as a KRM function of kustomize or kpt.
 
@@ -187,14 +201,9 @@ def krm_function(keep: tuple[str, ...], **flags: Any) -> None:
 def _filter(run: Callable[[Any, list[Any]], int], flags: dict[str, Any], keep: tuple[str, ...]) -> None:
     """Run a filter with its settings; exit with its code."""
     from gpu2dra import Keep  # noqa: PLC0415 - `--version` and `explain` need none of it
-    from gpu2dra_migrate.config import ConfigError  # noqa: PLC0415 - as above
-    from gpu2dra_migrate.session import Flags  # noqa: PLC0415 - as above
+    from gpu2dra_migrate.session import Flags  # noqa: PLC0415 - `--version` and `explain` need none of it
 
-    try:
-        code = run(Flags(**flags), [Keep(tool) for tool in keep])
-    except ConfigError as error:
-        raise click.UsageError(str(error)) from error
-    sys.exit(code)
+    _exit_with(lambda: run(Flags(**flags), [Keep(tool) for tool in keep]))
 
 
 @cli.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from gpu2dra_migrate.errors import FileError
@@ -99,6 +100,28 @@ def write_text(path: Path, text: str) -> None:
                 _take_over(file.fileno(), status)
         os.replace(temporary, target)  # noqa: PTH105 - as above
         undo.pop_all()
+
+
+def write_all(texts: Mapping[Path, str], moves: Mapping[Path, Path] = {}) -> None:
+    """Move files, then write some; raise OSError when one cannot be, and then, or when interrupted, all are as before.
+
+    New files come first: taking them back needs no space on a disk that is full.
+    """
+    with contextlib.ExitStack() as undo:
+        for old, new in moves.items():
+            old.rename(new)
+            undo.callback(os.replace, new, old)
+        for path in sorted(texts, key=lambda path: path.exists()):
+            undo.callback(_put_back, path, path.read_bytes() if path.exists() else None)
+            write_text(path, texts[path])
+        undo.pop_all()
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    if data is None:
+        path.unlink(missing_ok=True)
+    elif path.read_bytes() != data:
+        write_text(path, data.decode("utf-8"))
 
 
 def _take_over(handle: int, status: os.stat_result) -> None:

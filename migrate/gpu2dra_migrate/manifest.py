@@ -22,11 +22,11 @@ from gpu2dra_migrate.text.literal_edits import stands_below
 from gpu2dra_migrate.text.nodes import Document, compose
 from gpu2dra_migrate.text.values import repeated_keys, to_data
 
-CONVERSIONS = frozenset({"DRA001", "DRA002", "DRA435"})
-"""The codes that say what `convert` does; every other code is about what it leaves or what to know."""
 if TYPE_CHECKING:
     from gpu2dra_migrate.elsewhere.releases import Release
 
+CONVERSIONS = frozenset({"DRA001", "DRA002", "DRA435"})
+"""The codes that say what `convert` does; every other code is about what it leaves or what to know."""
 _TEMPLATE_MARKS = re.compile(r"\{\{|\{%|<%|\$\{\{")
 _RELEASES = ("HelmRelease", "Application", "ApplicationSet", "HelmChart")
 """Kinds that hand values to charts which live elsewhere, as does a helmfile, which has no kind."""

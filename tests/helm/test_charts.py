@@ -122,7 +122,7 @@ def test_what_cannot_be_carried_out_to_its_end_is_taken_back(
             raise problem
         write_text(path, text)
 
-    monkeypatch.setattr(edits, "write_text", write)
+    monkeypatch.setattr("gpu2dra_migrate.files.write_text", write)
     with pytest.raises(type(problem)):
         edits.carry_out(*outcome.edits)
     assert tree(folder) == before

@@ -84,7 +84,7 @@ def test_a_file_that_cannot_be_written_leaves_all_as_it_was(
             raise PermissionError(13, "Permission denied")
         write_text(path, text)
 
-    monkeypatch.setattr("gpu2dra_migrate.kustomize.group.write_text", refuse)
+    monkeypatch.setattr("gpu2dra_migrate.files.write_text", refuse)
     done = convert(write(tmp_path, {**BASE, **over(P + "namePrefix: a-\n", p=merge(4))}), kustomize)
     assert done.changed == set()
     assert list(done.codes()) == ["DRA510"]
@@ -108,7 +108,7 @@ def test_what_is_interrupted_is_taken_back(
             raise problem
 
     before = read(write(tmp_path, {**BASE, **over(P, p=merge(4))}))
-    monkeypatch.setattr("gpu2dra_migrate.kustomize.group.write_text", interrupted)
+    monkeypatch.setattr("gpu2dra_migrate.files.write_text", interrupted)
     with pytest.raises(type(problem)):
         list(run([tmp_path], settings(Mode.CONVERT)))
     assert read(tmp_path) == before

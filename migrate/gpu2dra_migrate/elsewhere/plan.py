@@ -23,11 +23,14 @@ from gpu2dra_migrate.text.proof import prove
 from gpu2dra_migrate.text.values import to_data
 
 Here = Callable[[str], bool]
-_NOWHERE: Here = lambda _: False  # noqa: E731 - a default
+
+
+def _nowhere(path: str) -> bool:
+    return False
 
 
 def plan_releases(
-    obj: Object, options: Options, context: Context, beside: Beside = tuple, here: Here = _NOWHERE,
+    obj: Object, options: Options, context: Context, beside: Beside = tuple, here: Here = _nowhere,
     of_file: Iterable[Release] = (),
 ) -> Plan:  # fmt: skip
     """Return how the values in `obj` ask by claims: those of charts that are known; all others are reported.

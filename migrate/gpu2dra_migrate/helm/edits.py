@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpu2dra.model import Object
 from gpu2dra_migrate.errors import FileError
-from gpu2dra_migrate.files import LARGEST, Unreadable, read_text, write_text
+from gpu2dra_migrate.files import LARGEST, Unreadable, read_text, write_all
 from gpu2dra_migrate.helm.chart import raw
 from gpu2dra_migrate.helm.helper import FILE_NAME, entrance
 from gpu2dra_migrate.helm.values import with_schema, with_switch
@@ -80,27 +78,9 @@ def edits_of(folder: Path, target: Target) -> Edits:
 
 
 def carry_out(*edits: Edits) -> None:
-    """Move and write the files; raise OSError when one cannot be written, and then all of them are as they were.
-
-    New files come first: taking them back needs no space on a disk that is full.
-    """
-    with ExitStack() as undo:
-        for old, new in (move for each in edits for move in each.moves.items()):
-            old.rename(new)
-            undo.callback(os.replace, new, old)
-        writes = [write for each in edits for write in each.writes.items()]
-        for path, text in sorted(writes, key=lambda write: write[0].exists()):
-            before = path.read_bytes() if path.exists() else None
-            write_text(path, text)
-            undo.callback(_put_back, path, before)
-        undo.pop_all()
-
-
-def _put_back(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink()
-    else:
-        write_text(path, data.decode("utf-8"))
+    """Move and write the files; raise OSError when one cannot be written, and then all of them are as they were."""
+    moves = {old: new for each in edits for old, new in each.moves.items()}
+    write_all({path: text for each in edits for path, text in each.writes.items()}, moves)
 
 
 def _text(path: Path) -> str:

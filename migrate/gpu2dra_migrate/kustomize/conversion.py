@@ -53,11 +53,15 @@ class Outcome:
     proven: list[Path] = field(default_factory=list)
     refusals: dict[tuple[Path, str], str] = field(default_factory=dict)
 
-    def hold(self, one: Kustomization, graph: Graph, problem: Problem) -> None:
-        """Leave the files that make up `one` as they are, and tell why, where nothing else is told of it."""
+    def tell(self, one: Kustomization, problem: Problem) -> None:
+        """Tell of a problem with `one`, where nothing else is told of it."""
         known = self.problems.get(one.file)
         if known is None or known.code == STAND_IN:
             self.problems[one.file] = problem
+
+    def hold(self, one: Kustomization, graph: Graph, problem: Problem) -> None:
+        """Leave the files that make up `one` as they are, and tell why, where nothing else is told of it."""
+        self.tell(one, problem)
         for path in graph.closure(one)[1]:
             self.frozen.setdefault(path, one.file)
 
@@ -75,7 +79,14 @@ class Conversion:
         self._editable = editable
         self._keeps = keeps
         self._around = around
-        self._nodes = list({node.folder: node for one in members for node in graph.closure(one)[0]}.values())
+        self._users: dict[Path, list[Kustomization]] = {}
+        nodes: dict[Path, Kustomization] = {}
+        for one in members:
+            for node in graph.closure(one)[0]:
+                nodes[node.folder] = node
+                self._users.setdefault(node.folder, []).append(one)
+        self._nodes = list(nodes.values())
+        self._files = {node.file for node in self._nodes}
         patch_files = {patch.file for node in self._nodes for patch in patches_of(node) if patch.file}
         self._special = patch_files.union(path for node in self._nodes for path in generator_files(node))
         self._options = next(iter(editable.values()))
@@ -116,16 +127,10 @@ class Conversion:
 
     def _tell(self, one: Kustomization, built: list[Object]) -> None:
         for code, message in built_problems(built):
-            self._add(one, Problem(code, message))
+            self.outcome.tell(one, Problem(code, message))
         if State.LEFT in states(built, self._due[one.folder]).values() and (outside := self._graph.outside(one)):
             text = f"{outside} is outside of this repository and asks for a GPU: convert it where it lives."
-            self._add(one, Problem("DRA439", text))
-
-    def _add(self, one: Kustomization, problem: Problem) -> None:
-        """Tell of a problem with what `one` builds, where nothing else is told of it."""
-        known = self.outcome.problems.get(one.file)
-        if known is None or known.code == STAND_IN:
-            self.outcome.problems[one.file] = problem
+            self.outcome.tell(one, Problem("DRA439", text))
 
     def _sets_zero(self) -> bool:
         """Whether an operation sets an amount to 0, which fails once the request of the base is gone."""
@@ -237,14 +242,14 @@ class Conversion:
             return True
 
     def _may_change(self, path: Path) -> bool:
-        return path not in self.outcome.frozen and (path in self._editable or path in {n.file for n in self._nodes})
+        return path not in self.outcome.frozen and (path in self._editable or path in self._files)
 
     def _due_of(self, node: Kustomization) -> list[Wanted]:
         """Return what is due in all kustomizations that `node` is part of."""
         return [
             each
-            for one in self._members
-            if one.folder in self._due and any(inner.folder == node.folder for inner in self._graph.closure(one)[0])
+            for one in self._users[node.folder]
+            if one.folder in self._due
             for each in self._due[one.folder].values()
         ]
 

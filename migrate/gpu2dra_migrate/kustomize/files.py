@@ -19,6 +19,7 @@ _DEPTH = 5
 """Folders below the root that are walked where no repository says how far an application reaches."""
 PLUGINS = ("transformers", "generators", "validators")
 CHARTS = ("helmCharts", "helmChartInflationGenerator")
+GENERATORS = ("configMapGenerator", "secretGenerator")
 RESOURCES = ("resources", "bases")
 LAYERS = ("resources", "bases", "components")
 _RENAMING = ("namePrefix", "nameSuffix")
@@ -122,6 +123,12 @@ class Kustomization:
                 if "\n" not in entry:
                     yield self.place(entry)
 
+    def maps(self, *keys: str) -> Iterator[dict[str, Any]]:
+        """Yield the maps among the items of the lists under `keys`."""
+        for key in keys:
+            listed = self.data.get(key)
+            yield from (each for each in (listed if isinstance(listed, list) else ()) if isinstance(each, dict))
+
     def place(self, name: str) -> Path:
         """Return the path of what an entry names, the same one for all names that links give it."""
         return local(self.folder, name)
@@ -135,14 +142,13 @@ class Kustomization:
 
     def inflated(self) -> Iterator[tuple[Path, Path]]:
         """Yield each file of values for a chart that is here, with the folder of the chart."""
-        settings, charts = self.data.get("helmGlobals"), self.data.get("helmCharts")
+        settings = self.data.get("helmGlobals")
         home = settings.get("chartHome") if isinstance(settings, dict) else None
-        for chart in charts if isinstance(charts, list) else ():
-            if isinstance(chart, dict):
-                folder = absolute(self.folder / str(home or "charts") / str(chart.get("name")))
-                for name in strings([chart.get("valuesFile"), *strings(chart.get("additionalValuesFiles"))]):
-                    if (folder / CHART_FILE).is_file():
-                        yield absolute(self.folder / name), folder
+        for chart in self.maps("helmCharts"):
+            folder = absolute(self.folder / str(home or "charts") / str(chart.get("name")))
+            for name in strings([chart.get("valuesFile"), *strings(chart.get("additionalValuesFiles"))]):
+                if (folder / CHART_FILE).is_file():
+                    yield absolute(self.folder / name), folder
 
     def references(self) -> Iterator[Path]:
         """Yield every file or folder beside or below that some string of the kustomization names."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
 from gpu2dra import Finding
 from gpu2dra.codes import finding
 from gpu2dra_migrate.config import find_config
-from gpu2dra_migrate.files import absolute, write_text
+from gpu2dra_migrate.files import absolute, write_all
 from gpu2dra_migrate.kustomize.conversion import Conversion, Outcome
 from gpu2dra_migrate.kustomize.files import Kustomization, find_kustomizations, local, root_of
 from gpu2dra_migrate.kustomize.flux import find_applied
@@ -131,25 +130,11 @@ class KustomizeGroup:
 
 
 def _write(texts: Mapping[Path, str]) -> Finding | None:
-    """Write files, new ones first; return why that did not work. Then, or when interrupted, all are as before.
-
-    Taking new files back needs no space on a disk that is full.
-    """
-    with ExitStack() as undo:
-        try:
-            for path in sorted(texts, key=lambda path: path.exists()):
-                undo.callback(_put_back, path, path.read_bytes() if path.exists() else None)
-                write_text(path, texts[path])
-        except OSError as error:
-            why = error.strerror or error
-            reason = f"Could not be written ({why}), and all is as it was; check permissions and space."
-            return finding("DRA510", "", reason)
-        undo.pop_all()
+    """Write files, all or none; return why that did not work."""
+    try:
+        write_all(texts)
+    except OSError as error:
+        why = error.strerror or error
+        reason = f"Could not be written ({why}), and all is as it was; check permissions and space."
+        return finding("DRA510", "", reason)
     return None
-
-
-def _put_back(path: Path, data: bytes | None) -> None:
-    if data is None:
-        path.unlink(missing_ok=True)
-    elif path.read_bytes() != data:
-        write_text(path, data.decode("utf-8"))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpu2dra.pointers import pointer
 from gpu2dra_migrate.files import text_of
-from gpu2dra_migrate.kustomize.files import Kustomization, strings
+from gpu2dra_migrate.kustomize.files import GENERATORS, Kustomization, strings
 from gpu2dra_migrate.manifest import objects
 
 if TYPE_CHECKING:
@@ -124,10 +124,6 @@ def _texts(value: Any) -> Iterator[str]:
 
 def generator_files(one: Kustomization) -> Iterator[Path]:
     """Yield the files whose content becomes part of a ConfigMap or Secret."""
-    for key in ("configMapGenerator", "secretGenerator"):
-        entries = one.data.get(key)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                listed = [*strings(entry.get("files")), *strings(entry.get("envs")), *strings([entry.get("env")])]
-                for name in listed:
-                    yield one.place(name.rpartition("=")[2])
+    for entry in one.maps(*GENERATORS):
+        for name in [*strings(entry.get("files")), *strings(entry.get("envs")), *strings([entry.get("env")])]:
+            yield one.place(name.rpartition("=")[2])

@@ -7,12 +7,11 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from gpu2dra_migrate.files import absolute
-from gpu2dra_migrate.kustomize.files import Kustomization, strings
+from gpu2dra_migrate.kustomize.files import GENERATORS, Kustomization, strings
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-GENERATORS = ("configMapGenerator", "secretGenerator")
 _DATA = re.compile(r"data\.([\w.-]+)")
 
 
@@ -25,11 +24,8 @@ def stand_ins(nodes: Iterable[Kustomization]) -> Iterator[tuple[Kustomization, P
     nodes = list(nodes)
     keys = {name: sorted(found) for name, found in _keys_by_name(nodes).items()}
     for node in nodes:
-        for generator in GENERATORS:
-            entries = node.data.get(generator)
-            for entry in entries if isinstance(entries, list) else ():
-                if isinstance(entry, dict):
-                    yield from _of_entry(node, entry, keys.get(str(entry.get("name")), []))
+        for entry in node.maps(*GENERATORS):
+            yield from _of_entry(node, entry, keys.get(str(entry.get("name")), []))
 
 
 def _of_entry(node: Kustomization, entry: dict[str, Any], keys: list[str]) -> Iterator[tuple[Kustomization, Path, str]]:
@@ -46,17 +42,14 @@ def _keys_by_name(nodes: list[Kustomization]) -> dict[str, set[str]]:
     """Return the keys of ConfigMaps and Secrets that are read, by the name of the object."""
     found: dict[str, set[str]] = {}
     for node in nodes:
-        for source in _sources(node.data):
+        for source in _sources(node):
             for path in (source.get("fieldPath"), source.get("fieldpath")):
                 if isinstance(path, str) and (match := _DATA.fullmatch(path)):
                     found.setdefault(str(source.get("name")), set()).add(match[1])
     return found
 
 
-def _sources(data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    for key in ("replacements", "vars"):
-        entries = data.get(key)
-        for entry in entries if isinstance(entries, list) else ():
-            if isinstance(entry, dict):
-                parts = [part for name in ("source", "objref", "fieldref") if isinstance(part := entry.get(name), dict)]
-                yield {key: value for part in parts for key, value in part.items()}
+def _sources(node: Kustomization) -> Iterator[dict[str, Any]]:
+    for entry in node.maps("replacements", "vars"):
+        parts = [part for name in ("source", "objref", "fieldref") if isinstance(part := entry.get(name), dict)]
+        yield {key: value for part in parts for key, value in part.items()}

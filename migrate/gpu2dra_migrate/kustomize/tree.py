@@ -69,9 +69,7 @@ class Tree:
         for owner, path, text in stand_ins(nodes.values()) if kustomize else ():
             self.stand_ins.setdefault(owner.file, []).append(path)
             for copy in (self._before, self._after):
-                target = copy / path.relative_to(self._top)
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_text(text, "utf-8")
+                self._put(path, text, copy)
 
     @staticmethod
     def _link(place: Path, target: Path) -> None:
