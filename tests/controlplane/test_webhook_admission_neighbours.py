@@ -45,11 +45,13 @@ def told(answer: Answer) -> str:
 
 
 def wait_until(cluster: Cluster, *, converted: bool) -> Answer:
-    """Return the first answer after which the caches of the webhook have what was just changed."""
+    """Return the first answer after which the caches of the webhook, and of the server, have what was just changed."""
 
     def look() -> Answer | None:
         answer = created(cluster)
-        return answer if is_converted(answer) is converted else None
+        # The server's own LimitRanger reads from a cache too: when the webhook's is first to know that a LimitRange is
+        # gone, the converted pod is refused for the old one.
+        return answer if answer.accepted and is_converted(answer) is converted else None
 
     return wait_for("a pod is converted" if converted else "a pod is left as it is", look)
 
